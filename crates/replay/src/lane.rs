@@ -12,7 +12,7 @@ use super::translate::{self, Mismatch, Parts, compare, split};
 use super::{Pace, ReplayError};
 use posix::{Call, Errno, Fd, Lock, Mode, OpenFlags, Outcome, Process, Reply, Residency, Step, Whence};
 use std::collections::VecDeque;
-use trace::disposition::{Skip, copy_ends, gives_offset, links_open_file, takes_descriptor};
+use trace::disposition::{Skip, copy_ends, gives_offset, links_open_file};
 use trace::{Event, OfdId, Op, flag};
 
 /// A lane of the replay.
@@ -224,7 +224,8 @@ impl<'s, 'a> Lane<'s, 'a> {
         (self.looked, self.found) = (false, None);
         self.parts.sets_directory = self.shared.fixed.modes_of_directories.contains(&e.head.seq);
         let text = |id: Option<trace::PathId>| id.map_or(&b""[..], |id| paths.get(id));
-        if !takes_descriptor(e.op()) {
+        // Calls on attributes and statfs are made on the path in either form: their cost is not the walk's.
+        if e.call.opened().is_none() {
             split(text(e.path()), e.caller_dir().map(|d| paths.get(d)), &mut self.parts.path);
         }
         match e.op() {
@@ -254,7 +255,7 @@ impl<'s, 'a> Lane<'s, 'a> {
             return Err(Skip::NotModelled);
         }
         let links_open_file = links_open_file(e);
-        if takes_descriptor(e.op()) || links_open_file && self.parts.fd.is_none() {
+        if e.call.opened().is_some() || links_open_file && self.parts.fd.is_none() {
             for second in [false, true] {
                 let Some(ofd) = end(e, second) else { continue };
                 let slot = self.shared.lock().descriptors.get(&ofd).copied();

@@ -4,9 +4,9 @@ use super::ReplayError;
 use super::order::Order;
 use posix::{Errno, Fallocate, FileKind};
 use rustc_hash::{FxHashMap, FxHashSet};
-use trace::disposition::{copy_ends, disposition, links_open_file};
+use trace::disposition::{copy_ends, disposition};
 use trace::tree::{Node, Object, Tree, Walk};
-use trace::{Batch, Event, OfdId, Op, PathId, Provenance, Snapshot, flag};
+use trace::{Batch, Call, Event, Named, OfdId, Opened, PathId, Provenance, Range, Snapshot, Via, flag};
 
 /// What an attribute of unknown length is taken to hold.
 const ATTRIBUTE_BYTES: u64 = 32;
@@ -180,8 +180,11 @@ impl Scanner {
         self.scan.events += 1;
         if disposition(e).is_err() {
             // A foreign call says nothing of the modelled tree; chdir proves a directory.
-            if e.op() == Op::Chdir && e.head.errno.is_none() && e.head.flags & flag::FOREIGN == 0 {
-                self.existing(e.path(), batch, true, Some(FileKind::Directory));
+            if let Call::Chdir(at) = &e.call
+                && e.head.errno.is_none()
+                && e.head.flags & flag::FOREIGN == 0
+            {
+                self.existing(at.path, batch, true, Some(FileKind::Directory));
             }
             return;
         }
@@ -219,76 +222,78 @@ impl Scanner {
 
     fn succeeded(&mut self, e: &Event, batch: &Batch) {
         let follow = e.head.flags & flag::NOFOLLOW == 0;
-        match e.op() {
-            Op::Open => self.open_ok(e, batch, follow),
-            Op::Close => {
-                if let Some(ofd) = e.ofd() {
+        match &e.call {
+            Call::Open { at, ofd, .. } => self.open_ok(e, at, *ofd, batch, follow),
+            Call::Close(of) => {
+                if let Some(ofd) = of.ofd {
                     self.open.remove(&ofd);
                 }
             }
-            Op::Read | Op::Write | Op::Ftruncate | Op::Fallocate | Op::Copy => self.data(e, batch),
-            Op::Fsync
-            | Op::Fdatasync
-            | Op::SyncRange
-            | Op::Fstat
-            | Op::Seek
-            | Op::Fchmod
-            | Op::Fchown
-            | Op::Futimens => {
-                if let Some(node) = self.described(e.ofd(), e.path(), batch, None) {
-                    self.size_seen(node, e);
+            Call::Read(range) | Call::Write(range) | Call::Fallocate(range) => self.data(e, &range.of, batch),
+            Call::Ftruncate { of, .. } => self.data(e, of, batch),
+            Call::Copy { .. } => self.copy(e, batch),
+            Call::SyncRange { range: Range { of, .. }, .. }
+            | Call::Fsync(of)
+            | Call::Fdatasync(of)
+            | Call::Fstat(of)
+            | Call::Seek(of)
+            | Call::Fchmod { of, .. }
+            | Call::Fchown(of)
+            | Call::Futimens(of) => {
+                if let Some(node) = self.described(of.ofd, of.path, batch, None) {
+                    self.size_seen(node, of.size_before);
                     self.mode_seen(node, e);
                 }
             }
-            Op::GetDents => {
-                self.described(e.ofd(), e.path(), batch, Some(FileKind::Directory));
+            Call::GetDents { of, .. } => {
+                self.described(of.ofd, of.path, batch, Some(FileKind::Directory));
             }
-            Op::Stat | Op::Access | Op::Chmod | Op::Chown | Op::Utimens => {
-                if let Some(node) = self.existing(e.path(), batch, follow, None) {
-                    self.size_seen(node, e);
+            Call::Stat(at) | Call::Access { at, .. } | Call::Chmod { at, .. } | Call::Chown(at) | Call::Utimens(at) => {
+                if let Some(node) = self.existing(at.path, batch, follow, None) {
+                    self.size_seen(node, at.size_before);
                     self.mode_seen(node, e);
                 }
             }
-            Op::StatFs | Op::ListXattr => {
-                self.existing(e.path(), batch, follow, None);
+            Call::StatFs(on) | Call::ListXattr(on) => {
+                self.existing(on.path, batch, follow, None);
             }
-            Op::GetXattr | Op::SetXattr | Op::RemoveXattr => {
-                if let Some(node) = self.existing(e.path(), batch, follow, None) {
+            Call::GetXattr(on) | Call::SetXattr { on, .. } | Call::RemoveXattr(on) => {
+                if let Some(node) = self.existing(on.path, batch, follow, None) {
                     self.attribute_seen(node, e);
                 }
             }
-            Op::Truncate => {
-                if let Some(node) = self.existing(e.path(), batch, true, Some(FileKind::File)) {
-                    self.size_seen(node, e);
-                    self.resize(node, e.req_bytes().unwrap_or(0));
+            Call::Truncate { at, len } => {
+                if let Some(node) = self.existing(at.path, batch, true, Some(FileKind::File)) {
+                    self.size_seen(node, at.size_before);
+                    self.resize(node, len.unwrap_or(0));
                 }
             }
-            Op::ReadLink => {
-                if let Some(node) = self.existing(e.path(), batch, false, Some(FileKind::Symlink)) {
+            Call::ReadLink { at, .. } => {
+                if let Some(node) = self.existing(at.path, batch, false, Some(FileKind::Symlink)) {
                     let object = self.names.get_mut(node);
                     if object.implied && object.target.is_none() {
                         object.size_bytes = u64::try_from(e.head.ret).unwrap_or(0);
                     }
                 }
             }
-            Op::Mkdir => self.create(e.path(), batch, FileKind::Directory, None),
-            Op::Mknod => self.create(e.path(), batch, FileKind::File, None),
-            Op::Symlink => {
-                let target = e.path2().map(|t| batch.paths.get(t));
-                self.create(e.path(), batch, FileKind::Symlink, target);
+            Call::Mkdir { at, .. } => self.create(at.path, batch, FileKind::Directory, None),
+            Call::Mknod { at, .. } => self.create(at.path, batch, FileKind::File, None),
+            Call::Symlink { at, target } => {
+                let target = target.map(|t| batch.paths.get(t));
+                self.create(at.path, batch, FileKind::Symlink, target);
             }
-            Op::Unlink => self.remove(e.path(), batch, None),
-            Op::Rmdir => self.remove(e.path(), batch, Some(FileKind::Directory)),
-            Op::Rename => self.rename(e, batch),
-            Op::Link => {
-                let node = if links_open_file(e) {
-                    self.scan.named_later.extend(e.ofd());
-                    self.described(e.ofd(), e.path(), batch, None)
+            Call::Unlink(at) => self.remove(at.path, batch, None),
+            Call::Rmdir(at) => self.remove(at.path, batch, Some(FileKind::Directory)),
+            Call::Rename { from, to } => self.rename(from.path, to.path, e.head.flags & flag::EXCHANGE != 0, batch),
+            Call::Link { from, to } => {
+                let node = if let Via::Ofd(ofd) = from.via {
+                    self.scan.named_later.insert(ofd);
+                    self.described(Some(ofd), from.path, batch, None)
                 } else {
-                    self.existing(e.path(), batch, follow, None)
+                    self.existing(from.path, batch, follow, None)
                 };
                 let Some(node) = node else { return };
-                if let Some((dir, name)) = self.free_name(e.path2(), batch) {
+                if let Some((dir, name)) = self.free_name(to.path, batch) {
                     self.names.attach(dir, &name, node);
                     self.grown_names += 1;
                 }
@@ -299,11 +304,17 @@ impl Scanner {
 
     /// Whether a call on a descriptor has a path that leads elsewhere: its file was moved, lost its name or never had one.
     fn is_off_path(&self, e: &Event, batch: &Batch) -> bool {
-        if !matches!(e.op(), Op::StatFs | Op::ListXattr | Op::GetXattr | Op::SetXattr | Op::RemoveXattr) {
+        let (Call::StatFs(on)
+        | Call::ListXattr(on)
+        | Call::GetXattr(on)
+        | Call::SetXattr { on, .. }
+        | Call::RemoveXattr(on)) = e.call
+        else {
             return false;
-        }
-        let open = e.ofd().and_then(|ofd| self.open.get(&ofd)).and_then(|(node, _)| *node);
-        let (Some(open), Some(path)) = (open, e.path()) else { return false };
+        };
+        let Via::Ofd(ofd) = on.via else { return false };
+        let open = self.open.get(&ofd).and_then(|(node, _)| *node);
+        let (Some(open), Some(path)) = (open, on.path) else { return false };
         let walk = self.names.walk(batch.paths.get(path), true);
         !matches!(walk, Walk::Found { node, .. } if node == open)
     }
@@ -312,26 +323,26 @@ impl Scanner {
     fn attribute_seen(&mut self, node: Node, e: &Event) {
         let shown = &mut self.names.get_mut(node).more;
         if !shown.attribute_changed && shown.attribute_bytes.is_none() {
-            shown.attribute_bytes = match e.op() {
-                Op::GetXattr => u64::try_from(e.head.ret).ok(),
-                Op::RemoveXattr => Some(ATTRIBUTE_BYTES),
+            shown.attribute_bytes = match e.call {
+                Call::GetXattr(_) => u64::try_from(e.head.ret).ok(),
+                Call::RemoveXattr(_) => Some(ATTRIBUTE_BYTES),
                 _ => None,
             };
         }
-        shown.attribute_changed |= e.op() != Op::GetXattr;
+        shown.attribute_changed |= !matches!(e.call, Call::GetXattr(_));
     }
 
     /// What a call says of the right to execute, as it was before.
     fn mode_seen(&mut self, node: Node, e: &Event) {
-        if matches!(e.op(), Op::Chmod | Op::Fchmod)
+        if matches!(e.call, Call::Chmod { .. } | Call::Fchmod { .. })
             && self.names.get(node).kind.is_none_or(|k| k == FileKind::Directory)
         {
             self.modes_set.push((e.head.seq, node));
         }
-        let executable = match e.op() {
-            Op::Access if e.mode().is_some_and(|asked| asked & 1 != 0) => e.head.errno.is_none(),
+        let executable = match e.call {
+            Call::Access { mode: Some(asked), .. } if asked & 1 != 0 => e.head.errno.is_none(),
             // Nothing from here on speaks of the time before.
-            Op::Chmod | Op::Fchmod => false,
+            Call::Chmod { .. } | Call::Fchmod { .. } => false,
             _ => return,
         };
         self.names.get_mut(node).more.executable.get_or_insert(executable);
@@ -341,27 +352,28 @@ impl Scanner {
     fn failed(&mut self, e: &Event, batch: &Batch) {
         let Some(errno) = e.head.errno else { return };
         let follow = e.head.flags & flag::NOFOLLOW == 0;
-        let (path, kind) = match (errno, e.op()) {
-            (Errno::EEXIST, Op::Open) => (e.path(), Some(FileKind::File)),
-            (Errno::EEXIST, Op::Mkdir) => (e.path(), Some(FileKind::Directory)),
-            (Errno::EEXIST, Op::Symlink | Op::Mknod) | (Errno::EADDRINUSE, Op::Mknod) => (e.path(), None),
-            (Errno::EEXIST, Op::Link | Op::Rename) => (e.path2(), None),
-            (Errno::ENOTEMPTY, Op::Rmdir) => (e.path(), Some(FileKind::Directory)),
-            (Errno::EISDIR, Op::Open) => (e.path(), Some(FileKind::Directory)),
-            (Errno::ENOTDIR, Op::Rmdir) => (e.path(), Some(FileKind::File)),
-            (Errno::EINVAL, Op::ReadLink) => (e.path(), None),
-            (Errno::EACCES, Op::Access) => {
+        let (path, kind) = match (errno, &e.call) {
+            (Errno::EEXIST, Call::Open { at, .. }) => (at.path, Some(FileKind::File)),
+            (Errno::EEXIST, Call::Mkdir { at, .. }) => (at.path, Some(FileKind::Directory)),
+            (Errno::EEXIST, Call::Symlink { at, .. } | Call::Mknod { at, .. }) => (at.path, None),
+            (Errno::EADDRINUSE, Call::Mknod { at, .. }) => (at.path, None),
+            (Errno::EEXIST, Call::Link { to, .. } | Call::Rename { to, .. }) => (to.path, None),
+            (Errno::ENOTEMPTY, Call::Rmdir(at)) => (at.path, Some(FileKind::Directory)),
+            (Errno::EISDIR, Call::Open { at, .. }) => (at.path, Some(FileKind::Directory)),
+            (Errno::ENOTDIR, Call::Rmdir(at)) => (at.path, Some(FileKind::File)),
+            (Errno::EINVAL, Call::ReadLink { at, .. }) => (at.path, None),
+            (Errno::EACCES, Call::Access { at, .. }) => {
                 // A directory on the way may have refused: that the name is there is not said.
-                let Some(path) = e.path() else { return };
+                let Some(path) = at.path else { return };
                 let walk = self.names.walk(batch.paths.get(path), follow);
                 if let Walk::Found { node, .. } = walk {
                     self.mode_seen(node, e);
                 }
                 return;
             }
-            (Errno::ENODATA, Op::GetXattr | Op::RemoveXattr) => (e.path(), None),
+            (Errno::ENODATA, Call::GetXattr(on) | Call::RemoveXattr(on)) => (on.path, None),
             // Which of two paths was meant is not known.
-            (Errno::ENOENT, Op::Link | Op::Rename) => return,
+            (Errno::ENOENT, Call::Link { .. } | Call::Rename { .. }) => return,
             (Errno::ENOENT, _) => {
                 let Some(path) = e.path() else { return };
                 if let Walk::Missing { dir, name, last } = self.names.walk(batch.paths.get(path), follow) {
@@ -378,17 +390,17 @@ impl Scanner {
         self.existing(path, batch, false, kind);
     }
 
-    fn open_ok(&mut self, e: &Event, batch: &Batch, follow: bool) {
-        let Some(path) = e.path() else { return };
-        let creates = e.head.flags & flag::CREATE != 0;
-        let walk = self.names.walk(batch.paths.get(path), follow && e.head.flags & flag::EXCL == 0);
-        let node = if e.head.flags & flag::TMPFILE != 0 {
-            self.existing(e.path(), batch, true, Some(FileKind::Directory));
+    fn open_ok(&mut self, e: &Event, at: &Named, ofd: Option<OfdId>, batch: &Batch, follow: bool) {
+        let Some(path) = at.path else { return };
+        let has = |bit: u32| e.head.flags & bit != 0;
+        let walk = self.names.walk(batch.paths.get(path), follow && !has(flag::EXCL));
+        let node = if has(flag::TMPFILE) {
+            self.existing(at.path, batch, true, Some(FileKind::Directory));
             Some(self.names.add(Some(FileKind::File), None))
-        } else if let (Walk::Missing { dir, name, last: true }, true) = (&walk, creates) {
+        } else if let (Walk::Missing { dir, name, last: true }, true) = (&walk, has(flag::CREATE)) {
             // Without a length the importer saw it come into being; with one it was there.
-            if e.size_before().is_some_and(|s| s > 0) && !self.names.is_absent(*dir, name) {
-                self.existing(e.path(), batch, true, Some(FileKind::File))
+            if at.size_before.is_some_and(|s| s > 0) && !self.names.is_absent(*dir, name) {
+                self.existing(at.path, batch, true, Some(FileKind::File))
             } else {
                 let node = self.names.add(Some(FileKind::File), None);
                 self.names.attach(*dir, name, node);
@@ -396,63 +408,62 @@ impl Scanner {
                 Some(node)
             }
         } else {
-            let kind = if e.head.flags & flag::DIRECTORY != 0 {
+            let kind = if has(flag::DIRECTORY) {
                 Some(FileKind::Directory)
-            } else if e.head.flags & flag::WRITE != 0 {
+            } else if has(flag::WRITE) {
                 Some(FileKind::File)
             } else {
                 None
             };
-            self.existing(e.path(), batch, follow, kind)
+            self.existing(at.path, batch, follow, kind)
         };
         if let Some(node) = node {
-            self.size_seen(node, e);
-            if e.head.flags & flag::TRUNC != 0 {
+            self.size_seen(node, at.size_before);
+            if has(flag::TRUNC) {
                 self.resize(node, 0);
             }
         }
-        if let Some(ofd) = e.ofd() {
+        if let Some(ofd) = ofd {
             self.open.insert(ofd, (node, e.head.seq));
         }
     }
 
-    fn data(&mut self, e: &Event, batch: &Batch) {
+    /// A call that reads or changes the data of one file.
+    fn data(&mut self, e: &Event, of: &Opened, batch: &Batch) {
         let moved = u64::try_from(e.head.ret).unwrap_or(0);
-        let end = |offset: Option<u64>| offset.map_or(0, |o| o.saturating_add(moved));
-        if e.op() == Op::Copy {
-            let (from, to) = copy_ends(e);
-            if let Some(from) = from.and_then(|_| self.described(from, e.path(), batch, Some(FileKind::File))) {
-                self.reads(from, end(e.offset()), moved);
-            }
-            if let Some(to) = to.and_then(|_| self.described(to, e.path2(), batch, Some(FileKind::File))) {
-                self.writes(to, end(e.offset2()), moved);
-            }
-            return;
-        }
-        let Some(node) = self.described(e.ofd(), e.path(), batch, Some(FileKind::File)) else { return };
-        self.size_seen(node, e);
-        match e.op() {
-            Op::Read => self.reads(node, end(e.offset()), moved),
-            Op::Write => {
-                // An append of unknown place grows the file by what it wrote.
-                let size = self.names.get(node).size_bytes;
-                let end = e.offset().map_or(size.saturating_add(moved), |o| o.saturating_add(moved));
-                self.writes(node, end, moved);
-            }
-            Op::Ftruncate => self.resize(node, e.req_bytes().unwrap_or(0)),
-            _ => {
+        let Some(node) = self.described(of.ofd, of.path, batch, Some(FileKind::File)) else { return };
+        self.size_seen(node, of.size_before);
+        let size = self.names.get(node).size_bytes;
+        match e.call {
+            Call::Read(range) => self.reads(node, range.offset.map_or(0, |o| o.saturating_add(moved)), moved),
+            // An append of unknown place grows the file by what it wrote.
+            Call::Write(range) => self.writes(node, range.offset.unwrap_or(size).saturating_add(moved), moved),
+            Call::Ftruncate { len, .. } => self.resize(node, len.unwrap_or(0)),
+            Call::Fallocate(range) => {
                 let [.., bits] = (e.head.flags >> flag::SUB_SHIFT & 0xff).to_be_bytes();
-                let size = self.names.get(node).size_bytes;
-                let len = e.req_bytes().unwrap_or(0);
+                let len = range.bytes.unwrap_or(0);
                 let end = match Fallocate::from_bits(bits) {
                     Fallocate::PunchHole => size,
                     Fallocate::CollapseRange => return self.resize(node, size.saturating_sub(len)),
                     Fallocate::InsertRange => size.saturating_add(len),
                     // What is reserved beyond the end takes space as well.
-                    _ => e.offset().unwrap_or(0).saturating_add(len),
+                    _ => range.offset.unwrap_or(0).saturating_add(len),
                 };
                 self.writes(node, end, 1);
             }
+            _ => {}
+        }
+    }
+
+    fn copy(&mut self, e: &Event, batch: &Batch) {
+        let moved = u64::try_from(e.head.ret).unwrap_or(0);
+        let end = |offset: Option<u64>| offset.map_or(0, |o| o.saturating_add(moved));
+        let (from, to) = copy_ends(e);
+        if let Some(from) = from.and_then(|_| self.described(from, e.path(), batch, Some(FileKind::File))) {
+            self.reads(from, end(e.offset()), moved);
+        }
+        if let Some(to) = to.and_then(|_| self.described(to, e.path2(), batch, Some(FileKind::File))) {
+            self.writes(to, end(e.offset2()), moved);
         }
     }
 
@@ -492,10 +503,10 @@ impl Scanner {
         object.size_bytes = to;
     }
 
-    fn size_seen(&mut self, node: Node, e: &Event) {
+    fn size_seen(&mut self, node: Node, size_before: Option<u64>) {
         let object = self.names.get_mut(node);
         if let (Some(size), true, false, None | Some(FileKind::File)) =
-            (e.size_before(), object.implied, object.more.changed, object.kind)
+            (size_before, object.implied, object.more.changed, object.kind)
         {
             object.initial_bytes = object.initial_bytes.max(size);
             object.size_bytes = object.initial_bytes;
@@ -531,13 +542,12 @@ impl Scanner {
         }
     }
 
-    fn rename(&mut self, e: &Event, batch: &Batch) {
-        let exchange = e.head.flags & flag::EXCHANGE != 0;
-        self.existing(e.path(), batch, false, None);
+    fn rename(&mut self, from: Option<PathId>, to: Option<PathId>, exchange: bool, batch: &Batch) {
+        self.existing(from, batch, false, None);
         if exchange {
-            self.existing(e.path2(), batch, false, None);
+            self.existing(to, batch, false, None);
         }
-        let (Some(from), Some(to)) = (e.path(), e.path2()) else { return };
+        let (Some(from), Some(to)) = (from, to) else { return };
         let Walk::Found { place: Some((from_dir, from_name)), node } = self.names.walk(batch.paths.get(from), false)
         else {
             return;
@@ -561,7 +571,7 @@ impl Scanner {
                 }
             }
             None => {
-                if let Some((dir, name)) = self.free_name(e.path2(), batch) {
+                if let Some((dir, name)) = self.free_name(Some(to), batch) {
                     self.names.detach(from_dir, &from_name);
                     self.names.note_absent(from_dir, &from_name);
                     self.names.attach(dir, &name, node);

@@ -7,8 +7,8 @@ use posix::{
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
-use trace::disposition::{gives_offset, links_open_file};
-use trace::{Event, Op, flag};
+use trace::disposition::gives_offset;
+use trace::{About, Call as Asked, Event, Op, Range, Via, flag};
 
 /// The name of the attribute that stands for every traced one: traces do not keep names.
 const XATTR: &str = "user.fsage";
@@ -90,22 +90,27 @@ pub(super) fn call<'a>(e: &Event, parts: &'a Parts) -> Option<Call<'a>> {
     let has = |bit: u32| e.head.flags & bit != 0;
     let path = || at(parts.dir, &parts.path);
     let path2 = || at(parts.dir2, &parts.path2);
-    let len_bytes = e.req_bytes().unwrap_or(0);
-    let positional = has(flag::POSITIONAL);
-    let offset = e.offset().filter(|_| positional);
     let follow = !has(flag::NOFOLLOW);
-    let mode = Mode(e.mode().unwrap_or(0o644) & parts.modes | 0o600);
+    let len = |bytes: Option<u64>| bytes.unwrap_or(0);
+    let start = |range: Range| range.offset.unwrap_or(0);
+    let given = |range: Range| range.offset.filter(|_| has(flag::POSITIONAL));
+    // The owner can go on reading and writing, and searching directories; who may execute a file is as traced.
+    let of_file = |mode: Option<u16>| Mode(mode.unwrap_or(0o644) & parts.modes | 0o600);
+    let of_directory = |mode: Option<u16>| Mode(mode.unwrap_or(0o755) & parts.modes | 0o700);
+    let set = |mode| if parts.sets_directory { of_directory(mode) } else { of_file(mode) };
     let attribute = OsStr::new(if e.head.errno == Some(Errno::ENODATA) { XATTR_NONE } else { XATTR });
-    let mode_x = Mode(e.mode().unwrap_or(0o755) & parts.modes | 0o700);
-    Some(match e.op() {
-        Op::Open => {
+    Some(match e.call {
+        Asked::Open { mode, .. } => {
             let create = has(flag::CREATE) || has(flag::TMPFILE);
-            Call::Open { at: path(), flags: open_flags(e.head.flags), mode: if create { mode } else { Mode(0) } }
+            let mode = if create { of_file(mode) } else { Mode(0) };
+            Call::Open { at: path(), flags: open_flags(e.head.flags), mode }
         }
-        Op::Close => Call::Close { fd: parts.fd? },
-        Op::Read => Call::Read { fd: parts.fd?, offset, len_bytes },
-        Op::Write => Call::Write { fd: parts.fd?, offset, len_bytes, data: None },
-        Op::Seek => {
+        Asked::Close(_) => Call::Close { fd: parts.fd? },
+        Asked::Read(range) => Call::Read { fd: parts.fd?, offset: given(range), len_bytes: len(range.bytes) },
+        Asked::Write(range) => {
+            Call::Write { fd: parts.fd?, offset: given(range), len_bytes: len(range.bytes), data: None }
+        }
+        Asked::Seek(_) => {
             let whence = match e.head.flags >> flag::SUB_SHIFT & 7 {
                 3 => Whence::Data,
                 4 => Whence::Hole,
@@ -121,58 +126,61 @@ pub(super) fn call<'a>(e: &Event, parts: &'a Parts) -> Option<Call<'a>> {
             };
             Call::Seek { fd: parts.fd?, offset: i64::try_from(to).unwrap_or(i64::MAX), whence }
         }
-        Op::Fsync => Call::Fsync { fd: parts.fd? },
-        Op::Fdatasync => Call::Fdatasync { fd: parts.fd? },
-        Op::SyncRange => {
-            let how = e.mode().and_then(SyncRange::from_bits).unwrap_or(SyncRange::WAITED);
-            Call::SyncRange { fd: parts.fd?, offset: e.offset().unwrap_or(0), len_bytes, how }
+        Asked::Fsync(_) => Call::Fsync { fd: parts.fd? },
+        Asked::Fdatasync(_) => Call::Fdatasync { fd: parts.fd? },
+        Asked::SyncRange { range, how } => {
+            let how = how.and_then(SyncRange::from_bits).unwrap_or(SyncRange::WAITED);
+            Call::SyncRange { fd: parts.fd?, offset: start(range), len_bytes: len(range.bytes), how }
         }
-        Op::Sync | Op::SyncFs => Call::SyncFs,
-        Op::Truncate => Call::Truncate { at: path(), len_bytes },
-        Op::Ftruncate => Call::Ftruncate { fd: parts.fd?, len_bytes },
-        Op::Fallocate => {
+        Asked::Sync | Asked::SyncFs(_) => Call::SyncFs,
+        Asked::Truncate { len: to, .. } => Call::Truncate { at: path(), len_bytes: len(to) },
+        Asked::Ftruncate { len: to, .. } => Call::Ftruncate { fd: parts.fd?, len_bytes: len(to) },
+        Asked::Fallocate(range) => {
             let [.., bits] = (e.head.flags >> flag::SUB_SHIFT & 0xff).to_be_bytes();
             let how = Fallocate::from_bits(bits);
-            Call::Fallocate { fd: parts.fd?, how, offset: e.offset().unwrap_or(0), len_bytes }
+            Call::Fallocate { fd: parts.fd?, how, offset: start(range), len_bytes: len(range.bytes) }
         }
-        Op::Copy => copy(e, parts, len_bytes)?,
-        Op::Stat => Call::Stat { at: path(), follow },
-        Op::Fstat => Call::Fstat { fd: parts.fd? },
-        Op::StatFs => Call::StatFs { at: path() },
-        Op::Access => {
-            let asked = e.mode().unwrap_or(0);
+        Asked::Copy { offset, to, bytes, .. } => {
+            let offset = offset.filter(|_| gives_offset(e, false));
+            let to_offset = to.offset.filter(|_| gives_offset(e, true));
+            copy(parts, (offset, to_offset), len(bytes), e.head.ret)?
+        }
+        Asked::Stat(_) => Call::Stat { at: path(), follow },
+        Asked::Fstat(_) => Call::Fstat { fd: parts.fd? },
+        Asked::StatFs(_) => Call::StatFs { at: path() },
+        Asked::Access { mode, .. } => {
+            let asked = mode.unwrap_or(0);
             let mode = AccessMode { read: asked & 4 != 0, write: asked & 2 != 0, execute: asked & 1 != 0 };
             Call::Access { at: path(), mode }
         }
-        Op::ReadLink => Call::ReadLink { at: path() },
-        Op::GetDents => Call::GetDents { fd: parts.fd?, len_bytes: len_bytes.max(1024) },
-        Op::Mkdir => Call::Mkdir { at: path(), mode: mode_x },
-        Op::Rmdir => Call::Rmdir { at: path() },
-        Op::Unlink => Call::Unlink { at: path() },
-        Op::Rename => {
+        Asked::ReadLink { .. } => Call::ReadLink { at: path() },
+        Asked::GetDents { bytes, .. } => Call::GetDents { fd: parts.fd?, len_bytes: len(bytes).max(1024) },
+        Asked::Mkdir { mode, .. } => Call::Mkdir { at: path(), mode: of_directory(mode) },
+        Asked::Rmdir(_) => Call::Rmdir { at: path() },
+        Asked::Unlink(_) => Call::Unlink { at: path() },
+        Asked::Rename { .. } => {
             Call::Rename { from: path(), to: path2(), noreplace: has(flag::NOREPLACE), exchange: has(flag::EXCHANGE) }
         }
-        Op::Link if links_open_file(e) => Call::LinkFd { fd: parts.fd?, to: path2() },
-        Op::Link => Call::Link { from: path(), to: path2(), follow },
-        Op::Symlink => Call::Symlink { target: Path::new(OsStr::from_bytes(&parts.path2.path)), at: path() },
+        Asked::Link { from: About { via: Via::Ofd(_), .. }, .. } => Call::LinkFd { fd: parts.fd?, to: path2() },
+        Asked::Link { .. } => Call::Link { from: path(), to: path2(), follow },
+        Asked::Symlink { .. } => Call::Symlink { target: Path::new(OsStr::from_bytes(&parts.path2.path)), at: path() },
         // Never a FIFO: an open of it in the replay could wait for ever.
-        Op::Mknod => Call::Mknod { at: path(), kind: FileKind::File, mode },
-        // The owner can go on reading and writing, and searching directories; who may execute a file is as traced.
-        Op::Chmod | Op::Fchmod if parts.sets_directory => chmod(e.op(), parts, mode_x)?,
-        Op::Chmod | Op::Fchmod => chmod(e.op(), parts, mode)?,
-        Op::Chown => Call::Chown { at: path(), follow, uid: None, gid: None },
-        Op::Fchown => Call::Fchown { fd: parts.fd?, uid: None, gid: None },
-        Op::Utimens => Call::Utimens { at: path(), follow, atime: TIME, mtime: TIME },
-        Op::Futimens => Call::Futimens { fd: parts.fd?, atime: TIME, mtime: TIME },
-        Op::SetXattr => set_xattr(path(), follow, e.req_bytes().unwrap_or(XATTR_BYTES)),
-        Op::GetXattr => Call::GetXattr { at: path(), follow, name: attribute },
-        Op::ListXattr => Call::ListXattr { at: path(), follow },
-        Op::RemoveXattr => Call::RemoveXattr { at: path(), follow, name: attribute },
-        Op::Mmap => Call::MapUnmap { fd: parts.fd?, len_bytes: len_bytes.max(1) },
-        Op::Fadvise => {
-            let (fd, offset) = (parts.fd?, e.offset().unwrap_or(0));
+        Asked::Mknod { mode, .. } => Call::Mknod { at: path(), kind: FileKind::File, mode: of_file(mode) },
+        Asked::Chmod { mode, .. } => Call::Chmod { at: path(), mode: set(mode) },
+        Asked::Fchmod { mode, .. } => Call::Fchmod { fd: parts.fd?, mode: set(mode) },
+        Asked::Chown(_) => Call::Chown { at: path(), follow, uid: None, gid: None },
+        Asked::Fchown(_) => Call::Fchown { fd: parts.fd?, uid: None, gid: None },
+        Asked::Utimens(_) => Call::Utimens { at: path(), follow, atime: TIME, mtime: TIME },
+        Asked::Futimens(_) => Call::Futimens { fd: parts.fd?, atime: TIME, mtime: TIME },
+        Asked::SetXattr { bytes, .. } => set_xattr(path(), follow, bytes.unwrap_or(XATTR_BYTES)),
+        Asked::GetXattr(_) => Call::GetXattr { at: path(), follow, name: attribute },
+        Asked::ListXattr(_) => Call::ListXattr { at: path(), follow },
+        Asked::RemoveXattr(_) => Call::RemoveXattr { at: path(), follow, name: attribute },
+        Asked::Mmap(range) => Call::MapUnmap { fd: parts.fd?, len_bytes: len(range.bytes).max(1) },
+        Asked::Fadvise { range, how } => {
+            let (fd, offset, len_bytes) = (parts.fd?, start(range), len(range.bytes));
             let advise = |advice| Call::Advise { fd, offset, len_bytes, advice };
-            match e.mode() {
+            match how {
                 Some(flag::ADVICE_DONT_NEED) => Call::DontNeed { fd, offset, len_bytes },
                 Some(0) => advise(Advice::Normal),
                 Some(1) => advise(Advice::Random),
@@ -181,31 +189,24 @@ pub(super) fn call<'a>(e: &Event, parts: &'a Parts) -> Option<Call<'a>> {
                 _ => advise(Advice::Sequential),
             }
         }
-        Op::Readahead => {
-            let offset = e.offset().unwrap_or(0);
+        Asked::Readahead(range) => {
+            let (offset, len_bytes) = (start(range), len(range.bytes));
             Call::Advise { fd: parts.fd?, offset, len_bytes, advice: Advice::WillNeed }
         }
         // Nor which lock a fcntl took or gave back: locks and unlocks in turn stand for all.
-        Op::Fcntl => Call::Lock { fd: parts.fd?, offset: LOCK_BYTE, len_bytes: 1, lock: parts.lock },
-        Op::Msync
-        | Op::MapRead
-        | Op::MapWrite
-        | Op::Dup
-        | Op::Ioctl
-        | Op::Chdir
-        | Op::Fchdir
-        | Op::Exec
-        | Op::Clone
-        | Op::Exit
-        | Op::IoUring
-        | Op::Other => return None,
-    })
-}
-
-fn chmod<'a>(op: Op, parts: &'a Parts, mode: Mode) -> Option<Call<'a>> {
-    Some(match op {
-        Op::Fchmod => Call::Fchmod { fd: parts.fd?, mode },
-        _ => Call::Chmod { at: at(parts.dir, &parts.path), mode },
+        Asked::Fcntl(_) => Call::Lock { fd: parts.fd?, offset: LOCK_BYTE, len_bytes: 1, lock: parts.lock },
+        Asked::Msync { .. }
+        | Asked::MapRead(_)
+        | Asked::MapWrite(_)
+        | Asked::Dup(_)
+        | Asked::Ioctl(_)
+        | Asked::Chdir(_)
+        | Asked::Fchdir(_)
+        | Asked::Exec(_)
+        | Asked::Clone
+        | Asked::Exit
+        | Asked::IoUring
+        | Asked::Other(_) => return None,
     })
 }
 
@@ -218,10 +219,9 @@ pub(super) fn set_xattr(at: At<'_>, follow: bool, bytes: u64) -> Call<'_> {
 
 /// A copy with a file at one end only (splice, sendfile to a socket) is that file's read or write, of as much as the other
 /// end gave or took.
-fn copy<'a>(e: &Event, parts: &Parts, len_bytes: u64) -> Option<Call<'a>> {
-    let from_offset = e.offset().filter(|_| gives_offset(e, false));
-    let to_offset = e.offset2().filter(|_| gives_offset(e, true));
-    let moved = u64::try_from(e.head.ret).unwrap_or(0);
+fn copy<'a>(parts: &Parts, offsets: (Option<u64>, Option<u64>), len_bytes: u64, ret: i64) -> Option<Call<'a>> {
+    let (from_offset, to_offset) = offsets;
+    let moved = u64::try_from(ret).unwrap_or(0);
     match (parts.fd, parts.fd2) {
         (Some(from), Some(to)) => Some(Call::CopyRange { from, from_offset, to, to_offset, len_bytes }),
         // That nothing was read says that the file ended there.

@@ -130,7 +130,7 @@ impl Fact {
             Some(rest.strip_prefix(b"/").unwrap_or(rest).into())
         };
         // The path of a call on a descriptor is the description's, which was given to another call.
-        let on_path = is_on_path(event.op()) || event.caller_dir().is_some();
+        let on_path = event.call.named().is_some() || event.caller_dir().is_some();
         let path2 = match event.call {
             Call::Symlink { target, .. } => target.map(|id| paths.get(id).into()),
             _ => given(event.path2(), event.caller_dir2()),
@@ -155,29 +155,6 @@ impl Fact {
             end: if event.head.flags & flag::UNFINISHED != 0 { End::Unknown } else { End::Returned },
         })
     }
-}
-
-/// Calls that always take a path.
-fn is_on_path(op: Op) -> bool {
-    matches!(
-        op,
-        Op::Open
-            | Op::Truncate
-            | Op::Stat
-            | Op::Access
-            | Op::ReadLink
-            | Op::Mkdir
-            | Op::Rmdir
-            | Op::Unlink
-            | Op::Rename
-            | Op::Symlink
-            | Op::Mknod
-            | Op::Chmod
-            | Op::Chown
-            | Op::Utimens
-            | Op::Chdir
-            | Op::Exec
-    )
 }
 
 /// What was told otherwise.

@@ -412,6 +412,25 @@ impl Call {
         }
     }
 
+    /// The file of a call on a name; `None` for the calls that use a description, or may.
+    #[inline]
+    pub fn named(&self) -> Option<&Named> {
+        match self {
+            of_name!(at) => Some(at),
+            _ => None,
+        }
+    }
+
+    /// The file of a call on a description alone.
+    #[inline]
+    pub fn opened(&self) -> Option<&Opened> {
+        match self {
+            of_description!(of) => Some(of),
+            of_range!(range) => Some(&range.of),
+            _ => None,
+        }
+    }
+
     /// The description used (or made, by open).
     #[inline]
     pub fn ofd(&self) -> Option<OfdId> {

@@ -61,22 +61,27 @@ pub fn disposition(e: &Event) -> Result<(), Skip> {
     if e.head.flags & flag::UNFINISHED != 0 || matches!(e.head.errno, Some(Errno::EINTR | Errno::EAGAIN)) {
         return Err(Skip::Unfinished);
     }
-    match e.op() {
-        Op::Close if e.head.flags & flag::LAST == 0 => Err(Skip::Bookkeeping),
-        Op::Copy if e.head.flags & flag::SHARED != 0 => Err(Skip::NotModelled),
-        Op::Copy => match copy_ends(e) {
+    match &e.call {
+        Call::Close(_) if e.head.flags & flag::LAST == 0 => Err(Skip::Bookkeeping),
+        Call::Copy { .. } if e.head.flags & flag::SHARED != 0 => Err(Skip::NotModelled),
+        Call::Copy { .. } => match copy_ends(e) {
             (None, None) => Err(Skip::Incomplete),
             // It failed at the end that is no file.
             (None, Some(_)) | (Some(_), None) if e.head.errno.is_some() => Err(Skip::Foreign),
             _ => Ok(()),
         },
         // A process without the right to link by a descriptor is told so, too, and the replay needs no such right.
-        Op::Link if links_open_file(e) && e.head.errno == Some(Errno::ENOENT) => Err(Skip::NotModelled),
-        Op::Sync => Ok(()),
-        Op::Rename | Op::Link | Op::Symlink if e.path().is_none() || e.path2().is_none() => Err(Skip::Incomplete),
-        op if takes_descriptor(op) && e.ofd().is_none() => Err(Skip::Incomplete),
-        op if !takes_descriptor(op) && e.path().is_none() => Err(Skip::Incomplete),
-        _ => Ok(()),
+        Call::Link { from: About { via: Via::Ofd(_), .. }, .. } if e.head.errno == Some(Errno::ENOENT) => {
+            Err(Skip::NotModelled)
+        }
+        Call::Sync => Ok(()),
+        Call::Rename { to, .. } | Call::Link { to, .. } if to.path.is_none() => Err(Skip::Incomplete),
+        Call::Symlink { target: None, .. } => Err(Skip::Incomplete),
+        call => match call.opened() {
+            Some(of) if of.ofd.is_none() => Err(Skip::Incomplete),
+            None if call.path().is_none() => Err(Skip::Incomplete),
+            _ => Ok(()),
+        },
     }
 }
 
@@ -101,34 +106,6 @@ pub fn gives_offset(e: &Event, second: bool) -> bool {
 /// Whether a file that is open gets a name.
 pub fn links_open_file(e: &Event) -> bool {
     matches!(e.call, Call::Link { from: About { via: Via::Ofd(_), .. }, .. })
-}
-
-/// Whether the operation is made on a descriptor (else on a path). xattr and statfs calls are made on the path in
-/// either form: their cost is not the walk's.
-pub fn takes_descriptor(op: Op) -> bool {
-    matches!(
-        op,
-        Op::Close
-            | Op::Read
-            | Op::Write
-            | Op::Seek
-            | Op::Fsync
-            | Op::Fdatasync
-            | Op::SyncRange
-            | Op::SyncFs
-            | Op::Ftruncate
-            | Op::Fallocate
-            | Op::Copy
-            | Op::Fstat
-            | Op::GetDents
-            | Op::Fchmod
-            | Op::Fchown
-            | Op::Futimens
-            | Op::Mmap
-            | Op::Fcntl
-            | Op::Fadvise
-            | Op::Readahead
-    )
 }
 
 #[cfg(test)]

@@ -19,7 +19,7 @@ use system::vector::Class;
 use trace::disposition::disposition;
 use trace::profile::IMPLIED_DIRECTORIES_MAX;
 use trace::snapshot::Snapshot;
-use trace::{Batch, Event, OfdId, Op, PathId, flag};
+use trace::{Batch, Call, Event, OfdId, Op, Opened, PathId, Range, Target, flag};
 
 /// Unit of allocation that holes are kept in, bytes. Targets with other block sizes see the same holes.
 const BLOCK_BYTES: u64 = 4096;
@@ -368,23 +368,28 @@ fn changes_attributes(op: Op) -> bool {
 impl Preprocess {
     fn call(&mut self, event: &Event, batch: &Batch, out: &mut Annotated, call: &mut CallNote) {
         let failed = event.head.errno.is_some();
-        match event.op() {
-            Op::Open if !failed => self.open(event, batch, out, call),
-            Op::Close => self.close(event, out, call),
-            Op::Read | Op::MapRead => self.read(event, batch, out, call),
-            Op::Write | Op::MapWrite => self.write(event, batch, out, call),
-            Op::Copy => self.copy(event, batch, out, call),
-            Op::Seek => self.seek(event, batch, out, call),
-            Op::GetDents => self.get_dents(event, batch, out, call),
-            Op::Sync | Op::SyncFs => out.steps.push(Step::SyncAll),
-            Op::Fsync | Op::Fdatasync | Op::SyncRange => self.sync(event, batch, out, call),
-            Op::Ftruncate | Op::Fallocate => self.change_space(event, batch, out, call),
-            Op::Truncate if !failed => self.truncate(event, batch, out, call),
-            Op::Unlink if !failed => self.unlink(event, batch, out, call),
-            Op::Rmdir if !failed => self.rmdir(event, batch, out, call),
-            Op::Rename if !failed => self.rename(event, batch, out, call),
-            Op::Link if !failed => self.link(event, batch, out, call),
-            Op::Mkdir | Op::Symlink | Op::Mknod if !failed => self.make(event, batch, out, call),
+        match &event.call {
+            Call::Open { .. } if !failed => self.open(event, batch, out, call),
+            Call::Close(_) => self.close(event, out, call),
+            Call::Read(_) | Call::MapRead(_) => self.read(event, batch, out, call),
+            Call::Write(_) | Call::MapWrite(_) => self.write(event, batch, out, call),
+            Call::Copy { .. } => self.copy(event, batch, out, call),
+            Call::Seek(_) => self.seek(event, batch, out, call),
+            Call::GetDents { .. } => self.get_dents(event, batch, out, call),
+            Call::Sync | Call::SyncFs(_) => out.steps.push(Step::SyncAll),
+            Call::Fsync(of) | Call::Fdatasync(of) | Call::SyncRange { range: Range { of, .. }, .. } => {
+                self.sync(event, of, batch, out, call);
+            }
+            Call::Ftruncate { of, len } => self.change_space(event, of, *len, batch, out, call),
+            Call::Fallocate(range) => self.change_space(event, &range.of, range.bytes, batch, out, call),
+            Call::Truncate { len, .. } if !failed => self.truncate(event, *len, batch, out, call),
+            Call::Unlink(_) if !failed => self.unlink(event, batch, out, call),
+            Call::Rmdir(_) if !failed => self.rmdir(event, batch, out, call),
+            Call::Rename { .. } if !failed => self.rename(event, batch, out, call),
+            Call::Link { .. } if !failed => self.link(event, batch, out, call),
+            Call::Mkdir { .. } | Call::Symlink { .. } | Call::Mknod { .. } if !failed => {
+                self.make(event, batch, out, call)
+            }
             _ => self.plain(event, batch, out, call),
         }
     }
@@ -399,8 +404,10 @@ impl Preprocess {
             if event.head.errno.is_none() && changes_attributes(event.op()) {
                 out.steps.push(Step::Changed { node });
             }
-            if event.op() == Op::Fadvise && event.head.errno.is_none() && event.mode() == Some(flag::ADVICE_DONT_NEED) {
-                out.steps.push(self.dont_need(event, node));
+            if let Call::Fadvise { range, how: Some(flag::ADVICE_DONT_NEED) } = &event.call
+                && event.head.errno.is_none()
+            {
+                out.steps.push(self.dont_need(range, node));
             }
             return;
         }
@@ -411,11 +418,12 @@ impl Preprocess {
         let follow = self.follows(event);
         let must = must_of(event);
         let mut walked = self.walk(out, batch, path, event.caller_dir(), follow, must);
-        if let (Op::Rename | Op::Link, Some(path2)) = (event.op(), event.path2())
+        if let Call::Rename { to: Target { path: Some(path2), caller_dir }, .. }
+        | Call::Link { to: Target { path: Some(path2), caller_dir }, .. } = event.call
             && walked.end == End::Found
         {
             call.lookups = walked.lookups;
-            walked = self.walk(out, batch, path2, event.caller_dir2(), false, Must::Nothing);
+            walked = self.walk(out, batch, path2, caller_dir, false, Must::Nothing);
         }
         self.note(call, &walked);
         let missing = event.head.errno == Some(Errno::ENOENT);

@@ -6,7 +6,7 @@
 
 use crate::profile::Reader;
 use crate::text::trace::ExportError;
-use crate::{Batch, Event, FileId, OfdId, Op, flag};
+use crate::{Batch, Call, Event, FileId, OfdId, Opened, PathId, Range, flag};
 use rustc_hash::{FxHashMap, FxHashSet};
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -152,23 +152,31 @@ impl<W: Write> Log<W> {
             return Ok(());
         }
         self.now_us = self.now_us.max(e.head.t_ns / 1000);
-        match e.op() {
+        match &e.call {
             // Offsets stand in the reads and writes, and a log has one thread and no programs.
-            Op::Seek | Op::Dup | Op::Chdir | Op::Fchdir | Op::Clone | Op::Exit | Op::Exec => Ok(()),
-            Op::Close => self.close(e),
+            Call::Seek(_)
+            | Call::Dup(_)
+            | Call::Chdir(_)
+            | Call::Fchdir(_)
+            | Call::Clone
+            | Call::Exit
+            | Call::Exec(_) => Ok(()),
+            Call::Close(of) => self.close(e, of.ofd),
             _ if e.head.errno.is_some() => self.leave_out(e, "it failed"),
             _ if e.head.flags & flag::UNFINISHED != 0 => self.leave_out(e, "it never returned"),
-            Op::Open if e.head.flags & (flag::DIRECTORY | flag::PATH_ONLY | flag::TMPFILE) != 0 => {
+            Call::Open { .. } if e.head.flags & (flag::DIRECTORY | flag::PATH_ONLY | flag::TMPFILE) != 0 => {
                 self.leave_out(e, "a log has no directories and no files without names")
             }
-            Op::Open => match self.file(batch, e)? {
-                Some(file) => self.open(e, file),
+            Call::Open { at, ofd, .. } => match self.file(batch, at.file, at.path)? {
+                Some(file) => self.open(*ofd, file),
                 None => self.leave_out(e, "the file's name is not known"),
             },
-            Op::Read | Op::Write | Op::Fsync | Op::Fdatasync => match self.opened(batch, e)? {
-                Some(file) => self.transfer(e, file),
-                None => self.leave_out(e, "the file's name is not known"),
-            },
+            Call::Read(Range { of, .. }) | Call::Write(Range { of, .. }) | Call::Fsync(of) | Call::Fdatasync(of) => {
+                match self.opened(batch, of)? {
+                    Some(file) => self.transfer(e, file),
+                    None => self.leave_out(e, "the file's name is not known"),
+                }
+            }
             _ => self.leave_out(e, "a log has no word for it"),
         }
     }
@@ -176,41 +184,41 @@ impl<W: Write> Log<W> {
     fn transfer(&mut self, e: &Event, file: usize) -> Result<(), ExportError> {
         let bytes = u64::try_from(e.head.ret).unwrap_or(0);
         let said = &mut self.exported;
-        let (action, range) = match (e.op(), e.offset()) {
-            (Op::Fsync, _) => {
+        let (action, range) = match e.call {
+            Call::Fsync(_) => {
                 said.syncs += 1;
                 ("sync", (0, 0))
             }
-            (Op::Fdatasync, _) => {
+            Call::Fdatasync(_) => {
                 said.datasyncs += 1;
                 ("datasync", (0, 0))
             }
             _ if bytes == 0 => return self.leave_out(e, "it moved no bytes"),
-            (_, None) => return self.leave_out(e, "its offset is not known"),
-            (Op::Read, Some(offset)) => {
+            Call::Read(Range { offset: Some(offset), .. }) => {
                 said.reads += 1;
                 said.read_bytes = said.read_bytes.saturating_add(bytes);
                 ("read", (offset, bytes))
             }
-            (_, Some(offset)) => {
+            Call::Write(Range { offset: Some(offset), .. }) => {
                 said.writes += 1;
                 said.written_bytes = said.written_bytes.saturating_add(bytes);
                 ("write", (offset, bytes))
             }
+            _ => return self.leave_out(e, "its offset is not known"),
         };
         if let Some(state) = self.files.get_mut(file) {
             let end = range.0.saturating_add(range.1);
-            match e.op() {
-                Op::Write => state.written_to = state.written_to.max(end),
-                Op::Read if end > state.written_to => state.needed = state.needed.max(end),
+            match e.call {
+                Call::Write(_) => state.written_to = state.written_to.max(end),
+                Call::Read(_) if end > state.written_to => state.needed = state.needed.max(end),
                 _ => {}
             }
         }
         self.line(file, action, Some(range))
     }
 
-    fn open(&mut self, e: &Event, file: usize) -> Result<(), ExportError> {
-        if let Some(ofd) = e.ofd() {
+    fn open(&mut self, ofd: Option<OfdId>, file: usize) -> Result<(), ExportError> {
+        if let Some(ofd) = ofd {
             self.by_ofd.insert(ofd, file);
         }
         let Some(state) = self.files.get_mut(file) else { return Ok(()) };
@@ -218,30 +226,30 @@ impl<W: Write> Log<W> {
         if state.descriptions == 1 { self.line(file, "open", None) } else { Ok(()) }
     }
 
-    fn close(&mut self, e: &Event) -> Result<(), ExportError> {
+    fn close(&mut self, e: &Event, ofd: Option<OfdId>) -> Result<(), ExportError> {
         let last = e.head.flags & flag::LAST != 0 && e.head.flags & flag::UNFINISHED == 0;
-        let Some(file) = e.ofd().filter(|_| last).and_then(|ofd| self.by_ofd.remove(&ofd)) else { return Ok(()) };
+        let Some(file) = ofd.filter(|_| last).and_then(|ofd| self.by_ofd.remove(&ofd)) else { return Ok(()) };
         let Some(state) = self.files.get_mut(file) else { return Ok(()) };
         state.descriptions = state.descriptions.saturating_sub(1);
         if state.descriptions == 0 { self.line(file, "close", None) } else { Ok(()) }
     }
 
     /// The file of a call on a descriptor, opened now if that was before the trace began.
-    fn opened(&mut self, batch: &Batch, e: &Event) -> Result<Option<usize>, ExportError> {
-        if let Some(&file) = e.ofd().and_then(|ofd| self.by_ofd.get(&ofd)) {
+    fn opened(&mut self, batch: &Batch, of: &Opened) -> Result<Option<usize>, ExportError> {
+        if let Some(&file) = of.ofd.and_then(|ofd| self.by_ofd.get(&ofd)) {
             return Ok(Some(file));
         }
-        let Some(file) = self.file(batch, e)? else { return Ok(None) };
-        self.open(e, file)?;
+        let Some(file) = self.file(batch, of.file, of.path)? else { return Ok(None) };
+        self.open(of.ofd, file)?;
         Ok(Some(file))
     }
 
     /// The file of a call, added if it is new.
-    fn file(&mut self, batch: &Batch, e: &Event) -> Result<Option<usize>, ExportError> {
-        if let Some(&file) = e.file().and_then(|id| self.by_id.get(&id)) {
+    fn file(&mut self, batch: &Batch, id: Option<FileId>, path: Option<PathId>) -> Result<Option<usize>, ExportError> {
+        if let Some(&file) = id.and_then(|id| self.by_id.get(&id)) {
             return Ok(Some(file));
         }
-        let Some(path) = e.path() else { return Ok(None) };
+        let Some(path) = path else { return Ok(None) };
         let path = crate::track::normalise(batch.paths.get(path)).into_owned();
         let file = match self.by_path.get(&path) {
             Some(&file) => file,
@@ -254,7 +262,7 @@ impl<W: Write> Log<W> {
                 file
             }
         };
-        if let Some(id) = e.file() {
+        if let Some(id) = id {
             self.by_id.insert(id, file);
         }
         Ok(Some(file))

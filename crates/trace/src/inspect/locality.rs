@@ -1,7 +1,7 @@
 //! Sizes of requests, and whether they continue where the last one ended.
 
 use super::histogram::{Bar, Distribution, Histogram};
-use crate::{Event, FileId, OfdId, Op, flag};
+use crate::{Call, Event, FileId, OfdId, Opened, Range, flag};
 use rustc_hash::FxHashMap;
 use serde::Serialize;
 
@@ -124,29 +124,27 @@ pub(super) struct Locality {
 }
 
 impl Locality {
-    /// A successful read or write.
-    pub(super) fn add(&mut self, event: &Event) {
-        let moved = u64::try_from(event.head.ret).unwrap_or(0);
-        let requested = event.req_bytes().unwrap_or(moved);
+    /// A successful read or write, and how many bytes it moved.
+    pub(super) fn add(&mut self, range: &Range, moved: u64) {
+        let requested = range.bytes.unwrap_or(moved);
         self.calls += 1;
         self.requested = self.requested.saturating_add(requested);
         self.moved = self.moved.saturating_add(moved);
         self.sizes.add(requested);
         // A read at the end of the file moves nothing and breaks no run.
-        let Some(offset) = event.offset().filter(|_| moved > 0) else { return };
-        if let Some(ofd) = event.ofd() {
+        let Some(offset) = range.offset.filter(|_| moved > 0) else { return };
+        if let Some(ofd) = range.of.ofd {
             self.by_description.add(ofd, offset, moved);
         }
-        if let Some(file) = event.file() {
+        if let Some(file) = range.of.file {
             self.by_file.add(file, offset, moved);
         }
     }
 
     /// Forgets what will not come again, so that memory is bounded by what is live.
     pub(super) fn forget(&mut self, event: &Event) {
-        if event.op() == Op::Close
+        if let Call::Close(Opened { ofd: Some(ofd), .. }) = event.call
             && event.head.flags & flag::LAST != 0
-            && let Some(ofd) = event.ofd()
         {
             self.by_description.end(&ofd);
         }

@@ -22,7 +22,7 @@ pub use reuse::{DistanceBar, MissRatio, ReuseDistances};
 pub use threads::ThreadTime;
 
 use crate::profile::{Durations, Reader, Unparsed, Unseen};
-use crate::{Batch, Event, Op, PathId, Snapshot, flag};
+use crate::{Batch, Call, Event, Op, PathId, Snapshot, flag};
 use columnar::FileError;
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
@@ -227,10 +227,10 @@ impl<'a> Counting<'a> {
             return;
         }
         let moved = u64::try_from(event.head.ret).unwrap_or(0);
-        match event.op() {
-            Op::Read => self.reads.add(event),
-            Op::Write => self.writes.add(event),
-            Op::Copy => self.copied = self.copied.saturating_add(moved),
+        match &event.call {
+            Call::Read(range) => self.reads.add(range, moved),
+            Call::Write(range) => self.writes.add(range, moved),
+            Call::Copy { .. } => self.copied = self.copied.saturating_add(moved),
             _ => return,
         }
         // No file is longer than its offsets reach; anything else is damage that must not cost hours.

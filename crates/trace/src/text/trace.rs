@@ -2,8 +2,8 @@
 //!
 //! Nulls are empty fields. Paths are escaped as in Parquet ([`crate::profile::escape`]) and quoted; flags are hexadecimal.
 
-use crate::profile::{Reader, escape};
-use crate::{Batch, Event, PathId};
+use crate::profile::{Reader, Row, escape};
+use crate::{Batch, PathId};
 use columnar::FileError;
 use fault::{Fault, Kind};
 use std::borrow::Cow;
@@ -43,7 +43,7 @@ pub fn write_csv(reader: &Reader, mut out: impl Write) -> Result<(), ExportError
     let mut batch = Batch::default();
     while batches.next_into(&mut batch)? {
         for event in &batch.events {
-            write_event(&batch, event, &mut out)?;
+            write_row(&batch, &Row::from(event), &mut out)?;
         }
     }
     Ok(out.flush()?)
@@ -57,38 +57,22 @@ fn no_formula(text: &str) -> Cow<'_, str> {
     }
 }
 
-fn write_event(batch: &Batch, e: &Event, out: &mut impl Write) -> io::Result<()> {
+fn write_row(batch: &Batch, e: &Row, out: &mut impl Write) -> io::Result<()> {
     let n = |value: Option<u64>| value.map_or_else(String::new, |v| v.to_string());
     let path = |id: Option<PathId>| match id {
         Some(id) => format!("\"{}\"", no_formula(&escape(batch.paths.get(id)).replace('"', "\"\""))),
         None => String::new(),
     };
-    write!(out, "{},{},{},{},{},{},", e.head.seq, e.head.t_ns, e.head.dur_ns, e.head.pid, e.head.tid, e.op().name())?;
+    write!(out, "{},{},{},{},{},{},", e.seq, e.t_ns, e.dur_ns, e.pid, e.tid, e.op.name())?;
     write!(
         out,
         "{},{},{},{},",
-        n(e.ofd().map(|i| i.0)),
-        n(e.ofd2().map(|i| i.0)),
-        n(e.file().map(|i| i.0)),
-        n(e.parent().map(|i| i.0))
+        n(e.ofd.map(|i| i.0)),
+        n(e.ofd2.map(|i| i.0)),
+        n(e.file.map(|i| i.0)),
+        n(e.parent.map(|i| i.0))
     )?;
-    write!(out, "{},{},{},{},{},", path(e.path()), path(e.path2()), n(e.offset()), n(e.offset2()), n(e.req_bytes()))?;
-    let errno = e.head.errno.map_or(0, |errno| errno.0);
-    write!(
-        out,
-        "{},{},0x{:x},{},{},",
-        e.head.ret,
-        errno,
-        e.head.flags,
-        n(e.mode().map(u64::from)),
-        n(e.size_before())
-    )?;
-    writeln!(
-        out,
-        "{},{},{},{}",
-        path(e.caller_dir()),
-        path(e.caller_dir2()),
-        n(e.head.running_ns),
-        n(e.head.blocked_ns)
-    )
+    write!(out, "{},{},{},{},{},", path(e.path), path(e.path2), n(e.offset), n(e.offset2), n(e.req_bytes))?;
+    write!(out, "{},{},0x{:x},{},{},", e.ret, e.errno, e.flags, n(e.mode.map(u64::from)), n(e.size_before))?;
+    writeln!(out, "{},{},{},{}", path(e.caller_dir), path(e.caller_dir2), n(e.running_ns), n(e.blocked_ns))
 }

@@ -5,7 +5,7 @@
 
 use crate::profile::Reader;
 use crate::track::{At, Call, Fd, Kind, Outcome, Seen, Start, TrackOptions, Tracker};
-use crate::{Batch, Event, FileId, OfdId, Op, PathId, Paths, Provenance, flag};
+use crate::{Batch, Call as Asked, Event, FileId, OfdId, Op, Opened, PathId, Paths, Provenance, Range, Via, flag};
 use columnar::FileError;
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::borrow::Cow;
@@ -72,8 +72,14 @@ impl Rows {
 
     /// Notes the directories of a row, as the recorder does to know whose names to read.
     fn touch(&mut self, event: &Event, paths: &Paths) {
-        let whole = matches!(event.op(), Op::GetDents | Op::Chdir | Op::Fchdir | Op::Mkdir | Op::Rmdir);
-        let second = if event.op() == Op::Symlink { None } else { event.path2() };
+        let (whole, second) = match &event.call {
+            Asked::GetDents { .. } | Asked::Chdir(_) | Asked::Fchdir(_) | Asked::Mkdir { .. } | Asked::Rmdir(_) => {
+                (true, None)
+            }
+            // What a link holds is no path of the call's.
+            Asked::Symlink { .. } => (false, None),
+            _ => (false, event.path2()),
+        };
         for id in [event.path(), second].into_iter().flatten() {
             let (parent, file) = self.applied.tracker.look(paths.get(id), true);
             self.applied.touched.extend(parent);
@@ -88,64 +94,78 @@ impl Rows {
     }
 
     fn apply(&mut self, event: &Event, paths: &Paths) {
-        let path = |id: Option<PathId>| id.map(|id| at(paths.get(id)));
-        let (first, second) = (path(event.path()), path(event.path2()));
-        let needs_path = match event.op() {
-            Op::Open | Op::Truncate | Op::Mkdir | Op::Mknod | Op::Symlink | Op::Rmdir | Op::Unlink => first.is_none(),
-            Op::Rename => first.is_none() || second.is_none(),
-            Op::Link => (first.is_none() && event.ofd().is_none()) || second.is_none(),
-            _ => false,
-        };
-        if needs_path {
+        if self.change(event, paths).is_none() {
             self.applied.without_path += 1;
-            return;
         }
-        match (event.op(), first, second) {
-            (Op::Open, Some(at), _) => self.open(event, at),
-            (Op::Close, ..) => self.close(event),
-            (Op::Read | Op::Write, ..) => self.transfer(event, paths),
-            (Op::Seek, ..) => self.seek(event, paths, u64::try_from(event.head.ret).ok()),
-            (Op::Truncate, Some(at), _) => {
-                self.call(event, &Call::Truncate { at, len: event.req_bytes().unwrap_or(0) })
+    }
+
+    /// Makes a row's change; `None` where it lacks a path for that.
+    fn change(&mut self, event: &Event, paths: &Paths) -> Option<()> {
+        let place = |id: Option<PathId>| id.map(|id| at(paths.get(id)));
+        let has = |bit: u32| event.head.flags & bit != 0;
+        match &event.call {
+            Asked::Open { at, ofd, mode } => self.open(event, place(at.path)?, *ofd, *mode),
+            Asked::Close(of) => self.close(event, of),
+            Asked::Read(range) => self.transfer(event, range, false, paths),
+            Asked::Write(range) => self.transfer(event, range, true, paths),
+            Asked::Seek(of) => self.seek(event, of, paths, u64::try_from(event.head.ret).ok()),
+            Asked::Truncate { at, len } => {
+                self.call(event, &Call::Truncate { at: place(at.path)?, len: len.unwrap_or(0) });
             }
-            (Op::Ftruncate, ..) => {
-                if let Some(fd) = self.fd(event, paths) {
-                    self.call(event, &Call::Ftruncate { fd, len: event.req_bytes().unwrap_or(0) });
+            Asked::Ftruncate { of, len } => {
+                if let Some(fd) = self.fd(event, of, paths) {
+                    self.call(event, &Call::Ftruncate { fd, len: len.unwrap_or(0) });
                 }
             }
-            (Op::Fallocate, ..) => {
-                if let Some(fd) = self.fd(event, paths) {
-                    let (offset, len) = (event.offset().unwrap_or(0), event.req_bytes().unwrap_or(0));
+            Asked::Fallocate(range) => {
+                if let Some(fd) = self.fd(event, &range.of, paths) {
+                    let (offset, len) = (range.offset.unwrap_or(0), range.bytes.unwrap_or(0));
                     self.call(event, &Call::Fallocate { fd, mode: event.head.flags >> flag::SUB_SHIFT, offset, len });
                 }
             }
-            (Op::Copy, ..) => self.copy(event, paths),
-            (Op::Mkdir, Some(at), _) => self.call(event, &Call::Mkdir { at, mode: event.mode() }),
-            (Op::Mknod, Some(at), _) if event.head.flags & flag::BOUND != 0 => self.call(event, &Call::Bind { at }),
-            // A row does not tell what mknod made.
-            (Op::Mknod, Some(at), _) => self.call(event, &Call::Mknod { at, kind: Kind::Unknown, mode: event.mode() }),
-            (Op::Symlink, Some(at), _) => {
-                let target = event.path2().map(|id| Cow::Borrowed(paths.get(id)));
-                self.call(event, &Call::Symlink { target, at });
+            Asked::Copy { from, offset, to, bytes } => {
+                let (Some(ofd), Some(ofd2)) = (from.ofd, to.ofd) else { return Some(()) };
+                let copy = Call::Copy {
+                    from: Fd { number: self.known(ofd, from.path, paths, event), seen: None },
+                    from_offset: *offset,
+                    to: Fd { number: self.known(ofd2, to.path, paths, event), seen: None },
+                    to_offset: to.offset,
+                    len: *bytes,
+                    reflink: has(flag::SHARED),
+                };
+                self.call(event, &copy);
             }
-            (Op::Rmdir, Some(at), _) => self.call(event, &Call::Rmdir { at }),
-            (Op::Unlink, Some(at), _) => self.call(event, &Call::Unlink { at }),
-            (Op::Rename, Some(from), Some(to)) => {
-                let (noreplace, exchange) =
-                    (event.head.flags & flag::NOREPLACE != 0, event.head.flags & flag::EXCHANGE != 0);
+            Asked::Mkdir { at, mode } => self.call(event, &Call::Mkdir { at: place(at.path)?, mode: *mode }),
+            Asked::Mknod { at, .. } if has(flag::BOUND) => self.call(event, &Call::Bind { at: place(at.path)? }),
+            // A row does not tell what mknod made.
+            Asked::Mknod { at, mode } => {
+                self.call(event, &Call::Mknod { at: place(at.path)?, kind: Kind::Unknown, mode: *mode });
+            }
+            Asked::Symlink { at, target } => {
+                let target = target.map(|id| Cow::Borrowed(paths.get(id)));
+                self.call(event, &Call::Symlink { target, at: place(at.path)? });
+            }
+            Asked::Rmdir(at) => self.call(event, &Call::Rmdir { at: place(at.path)? }),
+            Asked::Unlink(at) => self.call(event, &Call::Unlink { at: place(at.path)? }),
+            Asked::Rename { from, to } => {
+                let (from, to) = (place(from.path)?, place(to.path)?);
+                let (noreplace, exchange) = (has(flag::NOREPLACE), has(flag::EXCHANGE));
                 self.call(event, &Call::Rename { from, to, noreplace, exchange });
             }
-            (Op::Link, _, Some(to)) if event.ofd().is_some() => {
-                if let Some(from) = self.fd(event, paths) {
+            Asked::Link { from, to } => match from.via {
+                Via::Ofd(ofd) => {
+                    let to = place(to.path)?;
+                    let from = Fd { number: self.known(ofd, from.path, paths, event), seen: None };
                     self.call(event, &Call::LinkFd { from, to });
                 }
-            }
-            (Op::Link, Some(from), Some(to)) => {
-                let follow = event.head.flags & flag::NOFOLLOW == 0;
-                self.call(event, &Call::Link { from, to, follow });
-            }
+                Via::Path | Via::Dir(_) => {
+                    let (from, to) = (place(from.path)?, place(to.path)?);
+                    self.call(event, &Call::Link { from, to, follow: !has(flag::NOFOLLOW) });
+                }
+            },
             _ => {}
         }
+        Some(())
     }
 
     fn call(&mut self, event: &Event, call: &Call<'_>) {
@@ -157,14 +177,14 @@ impl Rows {
         self.applied.tracker.call(TID, event.head.t_ns, None, b"", call, &out);
     }
 
-    fn open(&mut self, event: &Event, at: At<'_>) {
-        let Some(ofd) = event.ofd() else { return };
+    fn open(&mut self, event: &Event, at: At<'_>, ofd: Option<OfdId>, mode: Option<u16>) {
+        let Some(ofd) = ofd else { return };
         let (number, _) = self.number(ofd);
-        self.call_returning(event, &Call::Open { at, flags: event.head.flags, mode: event.mode() }, number.into());
+        self.call_returning(event, &Call::Open { at, flags: event.head.flags, mode }, number.into());
     }
 
-    fn close(&mut self, event: &Event) {
-        let Some(ofd) = event.ofd().filter(|_| event.head.flags & flag::LAST != 0) else { return };
+    fn close(&mut self, event: &Event, of: &Opened) {
+        let Some(ofd) = of.ofd.filter(|_| event.head.flags & flag::LAST != 0) else { return };
         if let Some(number) = self.descriptors.remove(&ofd) {
             self.call(event, &Call::Close { fd: Fd { number, seen: None } });
             self.free.push(number);
@@ -183,8 +203,8 @@ impl Rows {
     }
 
     /// The descriptor of a row's description.
-    fn fd(&mut self, event: &Event, paths: &Paths) -> Option<Fd<'static>> {
-        let number = self.known(event.ofd()?, event.path(), paths, event);
+    fn fd(&mut self, event: &Event, of: &Opened, paths: &Paths) -> Option<Fd<'static>> {
+        let number = self.known(of.ofd?, of.path, paths, event);
         Some(Fd { number, seen: None })
     }
 
@@ -207,40 +227,24 @@ impl Rows {
         number
     }
 
-    fn seek(&mut self, event: &Event, paths: &Paths, to: Option<u64>) {
-        if let (Some(ofd), Some(to)) = (event.ofd(), to.and_then(|to| i64::try_from(to).ok())) {
-            let number = self.known(ofd, event.path(), paths, event);
+    fn seek(&mut self, event: &Event, of: &Opened, paths: &Paths, to: Option<u64>) {
+        if let (Some(ofd), Some(to)) = (of.ofd, to.and_then(|to| i64::try_from(to).ok())) {
+            let number = self.known(ofd, of.path, paths, event);
             let seek = Call::Seek { fd: Fd { number, seen: None }, by: to, whence: 0 };
             self.call_returning(event, &seek, to);
         }
     }
 
-    fn transfer(&mut self, event: &Event, paths: &Paths) {
+    fn transfer(&mut self, event: &Event, range: &Range, write: bool, paths: &Paths) {
         let positional = event.head.flags & flag::POSITIONAL != 0;
         if !positional {
             // The row knows where it was; rows in between that share the description may not have been told.
-            self.seek(event, paths, event.offset());
+            self.seek(event, &range.of, paths, range.offset);
         }
-        let offset = event.offset().filter(|_| positional);
-        let (write, len) = (event.op() == Op::Write, event.req_bytes());
-        if let Some(fd) = self.fd(event, paths) {
+        let (offset, len) = (range.offset.filter(|_| positional), range.bytes);
+        if let Some(fd) = self.fd(event, &range.of, paths) {
             self.call(event, &Call::Transfer { write, fd, len, offset, sync: false, append: false });
         }
-    }
-
-    fn copy(&mut self, event: &Event, paths: &Paths) {
-        let (Some(from), Some(to)) = (event.ofd(), event.ofd2()) else { return };
-        let from = self.known(from, event.path(), paths, event);
-        let to = self.known(to, event.path2(), paths, event);
-        let copy = Call::Copy {
-            from: Fd { number: from, seen: None },
-            from_offset: event.offset(),
-            to: Fd { number: to, seen: None },
-            to_offset: event.offset2(),
-            len: event.req_bytes(),
-            reflink: event.head.flags & flag::SHARED != 0,
-        };
-        self.call(event, &copy);
     }
 }
 

@@ -13,7 +13,7 @@ use serde::Serialize;
 use std::path::Path;
 use trace::profile::Reader;
 use trace::tree::Node;
-use trace::{Batch, Event, OfdId, Op, PathId, flag};
+use trace::{Batch, Call, Event, OfdId, Opened, PathId, flag};
 
 /// Something of the tree the script begins with. Directories come before what is in them.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -132,43 +132,46 @@ struct Scribe {
 impl Scribe {
     fn event(&mut self, event: &Event, batch: &Batch) {
         let path = |id: Option<PathId>| id.map(|id| batch.paths.get(id));
-        let (one, two) = (path(event.path()), path(event.path2()));
-        let nofollow = event.head.flags & flag::NOFOLLOW != 0;
-        match event.op() {
-            Op::Open => self.open(event, one),
-            Op::Close if event.head.flags & flag::LAST != 0 => {
-                if let Some(ofd) = event.ofd() {
+        let has = |bit: u32| event.head.flags & bit != 0;
+        match event.call {
+            Call::Open { at, ofd, .. } => self.open(event.head.flags, path(at.path), at.size_before, ofd),
+            Call::Close(of) if has(flag::LAST) => {
+                if let Some(ofd) = of.ofd {
                     self.open.remove(&ofd);
                 }
             }
-            Op::Write => {
-                let file = self.file(event.ofd(), one, event.size_before());
-                self.write(file, event.offset(), event.head.ret);
+            Call::Write(range) => {
+                let file = self.opened(&range.of, batch);
+                self.write(file, range.offset, event.head.ret);
             }
-            Op::Copy => {
-                let file = self.file(event.ofd2(), two, None);
-                self.write(file, event.offset2(), event.head.ret);
+            Call::Copy { to, .. } => {
+                let file = self.file(to.ofd, path(to.path), None);
+                self.write(file, to.offset, event.head.ret);
             }
-            Op::Truncate => {
-                let file = self.path_file(one, !nofollow, event.size_before());
-                self.truncate(file, event.req_bytes());
+            Call::Truncate { at, len } => {
+                let file = self.path_file(path(at.path), !has(flag::NOFOLLOW), at.size_before);
+                self.truncate(file, len);
             }
-            Op::Ftruncate => {
-                let file = self.file(event.ofd(), one, event.size_before());
-                self.truncate(file, event.req_bytes());
+            Call::Ftruncate { of, len } => {
+                let file = self.opened(&of, batch);
+                self.truncate(file, len);
             }
-            Op::Fallocate => self.fallocate(event, one),
-            Op::Fsync | Op::Fdatasync => {
-                if let Some(file) = self.file(event.ofd(), one, event.size_before()) {
+            Call::Fallocate(range) => {
+                if let Some(file) = self.opened(&range.of, batch) {
+                    self.fallocate(file, event.head.flags >> flag::SUB_SHIFT, range.offset, range.bytes);
+                }
+            }
+            Call::Fsync(of) | Call::Fdatasync(of) => {
+                if let Some(file) = self.opened(&of, batch) {
                     self.push(OpKind::Fsync, file, 0, 0);
                 }
             }
-            Op::Mkdir => self.make(one, FileKind::Directory, None),
-            Op::Mknod => self.make(one, FileKind::File, None),
-            Op::Symlink => self.make(one, FileKind::Symlink, two),
-            Op::Unlink | Op::Rmdir => self.remove(one),
-            Op::Rename => self.rename(one, two, event.head.flags & flag::EXCHANGE != 0),
-            Op::Link => self.link(one, two),
+            Call::Mkdir { at, .. } => self.make(path(at.path), FileKind::Directory, None),
+            Call::Mknod { at, .. } => self.make(path(at.path), FileKind::File, None),
+            Call::Symlink { at, target } => self.make(path(at.path), FileKind::Symlink, path(target)),
+            Call::Unlink(at) | Call::Rmdir(at) => self.remove(path(at.path)),
+            Call::Rename { from, to } => self.rename(path(from.path), path(to.path), has(flag::EXCHANGE)),
+            Call::Link { from, to } => self.link(path(from.path), path(to.path)),
             _ => {}
         }
     }
@@ -192,29 +195,29 @@ impl Scribe {
         self.names.walk(trimmed, follow)
     }
 
-    fn open(&mut self, event: &Event, path: Option<&[u8]>) {
+    fn open(&mut self, flags: u32, path: Option<&[u8]>, size_before: Option<u64>, ofd: Option<OfdId>) {
         let Some(path) = path else { return self.skipped.unnamed += 1 };
-        if event.head.flags & flag::TMPFILE != 0 {
+        let has = |bits: u32| flags & bits != 0;
+        if has(flag::TMPFILE) {
             return self.skipped.without_operation += 1;
         }
-        let writes = event.head.flags & (flag::WRITE | flag::CREATE | flag::TRUNC) != 0;
-        let node = match self.place(path, event.head.flags & flag::NOFOLLOW == 0) {
+        let node = match self.place(path, !has(flag::NOFOLLOW)) {
             Walk::Found(node) => Some(node),
-            Walk::Missing(dir, name)
-                if event.head.flags & flag::CREATE != 0 && event.size_before().unwrap_or(0) == 0 =>
-            {
+            Walk::Missing(dir, name) if has(flag::CREATE) && size_before.unwrap_or(0) == 0 => {
                 let node = self.names.add(dir, &name, FileKind::File, None);
                 self.push_named(OpKind::Create, node, dir, &name, 0);
                 Some(node)
             }
-            Walk::Missing(dir, name) if writes => Some(self.suppose(dir, &name, event.size_before())),
+            Walk::Missing(dir, name) if has(flag::WRITE | flag::CREATE | flag::TRUNC) => {
+                Some(self.suppose(dir, &name, size_before))
+            }
             _ => None,
         };
         let Some(node) = node.filter(|n| self.names.is_kind(*n, FileKind::File)) else { return };
-        if event.head.flags & flag::TRUNC != 0 {
+        if has(flag::TRUNC) {
             self.truncate(Some(node), Some(0));
         }
-        if let Some(ofd) = event.ofd() {
+        if let Some(ofd) = ofd {
             self.open.insert(ofd, node);
         }
     }
@@ -223,6 +226,11 @@ impl Scribe {
     fn suppose(&mut self, dir: Node, name: &[u8], size_before: Option<u64>) -> Node {
         self.skipped.supposed += 1;
         self.names.suppose(dir, name, size_before.unwrap_or(0))
+    }
+
+    /// The file that a call uses through a description.
+    fn opened(&mut self, of: &Opened, batch: &Batch) -> Option<Node> {
+        self.file(of.ofd, of.path.map(|id| batch.paths.get(id)), of.size_before)
     }
 
     /// The file behind a description, or under a path.
@@ -284,13 +292,12 @@ impl Scribe {
         }
     }
 
-    fn fallocate(&mut self, event: &Event, path: Option<&[u8]>) {
+    fn fallocate(&mut self, file: Node, mode: u32, offset: Option<u64>, len: Option<u64>) {
         const KEEP_SIZE: u32 = 1;
         const PUNCH_HOLE: u32 = 2;
-        let Some(file) = self.file(event.ofd(), path, event.size_before()) else { return };
-        let (Some(offset), Some(len)) = (event.offset(), event.req_bytes()) else { return self.skipped.unnamed += 1 };
+        let (Some(offset), Some(len)) = (offset, len) else { return self.skipped.unnamed += 1 };
         let size = self.names.get(file).size_bytes;
-        match event.head.flags >> flag::SUB_SHIFT {
+        match mode {
             0 => self.extend(file, size, offset.saturating_add(len), 0),
             mode if mode & PUNCH_HOLE != 0 => {
                 let len = len.min(size.saturating_sub(offset));

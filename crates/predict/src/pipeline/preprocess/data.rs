@@ -220,26 +220,26 @@ impl Preprocess {
         }
     }
 
-    pub(super) fn sync(&mut self, event: &Event, batch: &Batch, out: &mut Annotated, call: &mut CallNote) {
-        let Some(node) = self.file_of(event.ofd(), event.path(), batch, out, call) else { return };
+    pub(super) fn sync(&mut self, event: &Event, of: &Opened, batch: &Batch, out: &mut Annotated, call: &mut CallNote) {
+        let Some(node) = self.file_of(of.ofd, of.path, batch, out, call) else { return };
         if event.head.errno.is_some() {
             out.steps.push(Step::Call(Class::FsyncClean));
             return;
         }
         let directory = self.tree.node(node).kind == FileKind::Directory;
-        out.steps.push(match event.op() {
+        out.steps.push(match event.call {
             // Where a trace does not say what was asked for, it was waited for.
-            Op::SyncRange => {
-                let how = event.mode().and_then(SyncRange::from_bits).unwrap_or(SyncRange::WAITED);
-                Step::SyncRange { node, how }
+            Call::SyncRange { how, .. } => {
+                Step::SyncRange { node, how: how.and_then(SyncRange::from_bits).unwrap_or(SyncRange::WAITED) }
             }
-            _ => Step::Sync { node, data_only: event.op() == Op::Fdatasync, directory },
+            Call::Fdatasync(_) => Step::Sync { node, data_only: true, directory },
+            _ => Step::Sync { node, data_only: false, directory },
         });
     }
 
     /// Pages are given up whole: the kernel leaves those alone of which the range has only a part.
-    pub(super) fn dont_need(&self, event: &Event, node: NodeId) -> Step {
-        let (offset, len) = (event.offset().unwrap_or(0), event.req_bytes().unwrap_or(0));
+    pub(super) fn dont_need(&self, range: &Range, node: NodeId) -> Step {
+        let (offset, len) = (range.offset.unwrap_or(0), range.bytes.unwrap_or(0));
         let end = if len == 0 { u64::MAX } else { offset.saturating_add(len) };
         let last = if end >= self.tree.node(node).size_bytes { u64::MAX } else { end / PAGE_BYTES };
         Step::DontNeed { node, first_page: offset.div_ceil(PAGE_BYTES), end_page: last }
@@ -253,24 +253,33 @@ impl Preprocess {
         Step::Truncate { node, from_bytes, to_bytes, freed_bytes, opened }
     }
 
-    pub(super) fn change_space(&mut self, event: &Event, batch: &Batch, out: &mut Annotated, call: &mut CallNote) {
-        let Some(node) = self.file_of(event.ofd(), event.path(), batch, out, call) else { return };
-        let bytes = event.req_bytes().unwrap_or(0).min(BYTES_MAX);
+    /// ftruncate and fallocate, of so many bytes.
+    pub(super) fn change_space(
+        &mut self,
+        event: &Event,
+        of: &Opened,
+        bytes: Option<u64>,
+        batch: &Batch,
+        out: &mut Annotated,
+        call: &mut CallNote,
+    ) {
+        let Some(node) = self.file_of(of.ofd, of.path, batch, out, call) else { return };
+        let bytes = bytes.unwrap_or(0).min(BYTES_MAX);
         if event.head.errno.is_some() {
             out.steps.push(Step::Call(Class::Fstat));
             return;
         }
         let from_bytes = self.tree.node(node).size_bytes;
-        if event.op() == Op::Ftruncate {
+        let Call::Fallocate(range) = &event.call else {
             out.steps.push(self.cut(node, bytes, false));
             return;
-        }
+        };
         // The kernel's mode bits: linux/falloc.h.
         const KEEP_SIZE: u32 = 1;
         const PUNCH_HOLE: u32 = 2;
         const COLLAPSE_RANGE: u32 = 8;
         let mode = event.head.flags >> flag::SUB_SHIFT;
-        let offset = event.offset().unwrap_or(0).min(BYTES_MAX);
+        let offset = range.offset.unwrap_or(0).min(BYTES_MAX);
         if mode & PUNCH_HOLE != 0 {
             let freed = self.tree.data_in(node, offset, bytes);
             out.steps.push(Step::CallAt(Class::TruncateCached, freed));

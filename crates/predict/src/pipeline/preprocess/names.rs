@@ -3,12 +3,19 @@
 use super::*;
 
 impl Preprocess {
-    pub(super) fn truncate(&mut self, event: &Event, batch: &Batch, out: &mut Annotated, call: &mut CallNote) {
+    pub(super) fn truncate(
+        &mut self,
+        event: &Event,
+        to_bytes: Option<u64>,
+        batch: &Batch,
+        out: &mut Annotated,
+        call: &mut CallNote,
+    ) {
         let size = size_before(event);
         let Some(walked) = self.walk_event(event, batch, out, call, true, Must::All(FileKind::File, size)) else {
             return;
         };
-        let to_bytes = event.req_bytes().unwrap_or(0).min(BYTES_MAX);
+        let to_bytes = to_bytes.unwrap_or(0).min(BYTES_MAX);
         out.steps.push(self.cut(walked.node, to_bytes, false));
     }
 
@@ -62,9 +69,9 @@ impl Preprocess {
 
     pub(super) fn make(&mut self, event: &Event, batch: &Batch, out: &mut Annotated, call: &mut CallNote) {
         let Some(walked) = self.walk_event(event, batch, out, call, false, Must::Parents) else { return };
-        let (kind, class) = match event.op() {
-            Op::Mkdir => (FileKind::Directory, Class::Mkdir),
-            Op::Symlink => (FileKind::Symlink, Class::Symlink),
+        let (kind, class) = match event.call {
+            Call::Mkdir { .. } => (FileKind::Directory, Class::Mkdir),
+            Call::Symlink { .. } => (FileKind::Symlink, Class::Symlink),
             _ => (FileKind::Special, Class::Create),
         };
         if walked.slot == SlotId::NONE {
@@ -81,7 +88,7 @@ impl Preprocess {
         }
         let node = self.make_at(out, &walked, kind, class);
         call.node = node;
-        if let (Op::Symlink, Some(target)) = (event.op(), event.path2()) {
+        if let Call::Symlink { target: Some(target), .. } = event.call {
             let target = batch.paths.get(target);
             self.tree.node_mut(node).size_bytes = target.len() as u64;
             self.tree.set_link_target(node, target);
