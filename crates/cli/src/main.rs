@@ -25,6 +25,7 @@ fn main() -> ExitCode {
     // Exits with 2 on a usage error, 0 after --help and --version.
     let cli = args::Cli::try_parse().unwrap_or_else(|error| failure::usage_of(&conflict::explain(error)));
     if cli.command.replays() {
+        posix::memory::one_heap();
         posix::contain::prepare();
     }
     let done = posix::interrupt::install().map_err(failure::Failure::from).and_then(|()| {

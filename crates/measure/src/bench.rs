@@ -42,6 +42,8 @@ pub(super) struct Bench<'a> {
     pub(super) mode: Mode,
     /// How often caches were dropped: what was warm is no longer where this has moved.
     pub(super) drops: u64,
+    /// The sync of any file commits overwritten blocks of it, and with them all that has changed.
+    pub(super) any_sync_commits: bool,
     interrupted: &'a dyn Fn() -> bool,
     slice_end_ns: u64,
     next_name: u64,
@@ -64,6 +66,7 @@ impl<'a> Bench<'a> {
             sheet: Sheet::default(),
             mode,
             drops: 0,
+            any_sync_commits: false,
             interrupted,
             slice_end_ns: u64::MAX,
             next_name: 0,

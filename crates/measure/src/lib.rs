@@ -13,6 +13,7 @@
 
 mod behaviour;
 mod bench;
+mod beside;
 mod caches;
 mod cold;
 mod copy;
@@ -260,6 +261,9 @@ pub fn measure_on(
         Run { began_ns: bench.fs.now_ns(), bench, budget_ns: nanoseconds(budget), rounds: 0, share: 0.0, progress };
     run.report("behaviour");
     let behaviour = behaviour::find(&mut run.bench)?;
+    run.bench.any_sync_commits = behaviour.sync_leaves_changes == Some(true);
+    run.report("syncs of several threads");
+    let sync_beside = beside::curve(&mut run.bench)?;
     let mut references = run.vector()?;
     run.report("cache sizes");
     let left_ns = run.left_ns();
@@ -297,6 +301,7 @@ pub fn measure_on(
         parameters,
         behaviour,
         write_load,
+        sync_beside,
         entries,
         missing,
         references,

@@ -69,6 +69,16 @@ pub fn first_to_go() {
     let _ = std::fs::write("/proc/self/oom_score_adj", "1000");
 }
 
+/// Has all threads allocate from one heap. glibc gives each its own, and what was freed in one serves no other: a replay of 45 threads, each of which
+/// reads a part of the trace, held half as much again.
+pub fn one_heap() {
+    #[cfg(target_env = "gnu")]
+    // SAFETY: sets a number of the allocator's; it may refuse.
+    unsafe {
+        libc::mallopt(libc::M_ARENA_MAX, 1);
+    }
+}
+
 /// The system's allocator, and the count.
 #[derive(Debug)]
 pub struct Counting;

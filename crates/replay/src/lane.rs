@@ -216,7 +216,7 @@ impl<'s, 'a> Lane<'s, 'a> {
     /// Splits the paths of the call in hand and forgets directories that it is about to move or remove.
     fn begin(&mut self) {
         let Some(job) = &self.job else { return };
-        let (e, paths) = (&job.event, &job.batch.paths);
+        let (e, paths) = (job.event(), &job.batch.paths);
         self.parts.fd = None;
         self.parts.fd2 = None;
         self.parts.dir = None;
@@ -250,7 +250,7 @@ impl<'s, 'a> Lane<'s, 'a> {
     /// Finds descriptors; answers the call of our own that must come first, if any.
     fn make_ready(&mut self) -> Result<Option<Help>, Skip> {
         let Some(job) = &self.job else { return Err(Skip::Incomplete) };
-        let e = &job.event;
+        let e = job.event();
         if self.shared.fixed.off_path.contains(&e.head.seq) {
             return Err(Skip::NotModelled);
         }
@@ -283,7 +283,7 @@ impl<'s, 'a> Lane<'s, 'a> {
             }
         }
         let job = self.job.as_ref().ok_or(Skip::Incomplete)?;
-        let two = matches!(job.event.op(), Op::Rename | Op::Link);
+        let two = matches!(job.event().op(), Op::Rename | Op::Link);
         for second in [false, true].into_iter().take(1 + usize::from(two)).skip(usize::from(links_open_file)) {
             if self.directory(second).is_some() {
                 continue;
@@ -316,7 +316,7 @@ impl<'s, 'a> Lane<'s, 'a> {
         if std::mem::replace(&mut self.looked, true) {
             return None;
         }
-        let (e, fd) = (&self.job.as_ref()?.event, self.parts.fd?);
+        let (e, fd) = (self.job.as_ref()?.event(), self.parts.fd?);
         match e.op() {
             Op::Read | Op::Write | Op::Copy => {
                 let len_bytes = u64::try_from(e.head.ret).ok().filter(|&len| len > 0)?;
@@ -339,7 +339,7 @@ impl<'s, 'a> Lane<'s, 'a> {
 
     fn open_inherited(&mut self, second: bool) -> Result<Help, Skip> {
         let job = self.job.as_ref().ok_or(Skip::Incomplete)?;
-        let path = if second { job.event.path2() } else { job.event.path() };
+        let path = if second { job.event().path2() } else { job.event().path() };
         let path = job.batch.paths.get(path.ok_or(Skip::Incomplete)?);
         self.walk = VecDeque::from([path.to_vec()]);
         Ok(Help::Open { second, attempt: 0 })
@@ -387,7 +387,7 @@ impl<'s, 'a> Lane<'s, 'a> {
 
     /// The open of a file without a name has led to a descriptor or not.
     fn made_unnamed(&mut self, outcome: &Outcome) {
-        if let Some(e) = self.job.as_ref().map(|job| job.event) {
+        if let Some(e) = self.job.as_ref().map(|job| *job.event()) {
             self.descriptors_after(&e, outcome);
         }
         self.finish_job();
@@ -406,7 +406,7 @@ impl<'s, 'a> Lane<'s, 'a> {
     }
 
     fn ofd(&self, second: bool) -> Option<OfdId> {
-        end(&self.job.as_ref()?.event, second)
+        end(self.job.as_ref()?.event(), second)
     }
 
     fn inherited(&mut self, second: bool, fd: Fd, writes: bool) {
@@ -422,8 +422,8 @@ impl<'s, 'a> Lane<'s, 'a> {
         }
         inner.descriptors.insert(ofd, Slot::Open { fd, writes });
         drop(inner);
-        let offset = if second { job.event.offset2() } else { job.event.offset() };
-        if let Some(offset) = offset.filter(|&o| o > 0 && !gives_offset(&job.event, second)) {
+        let offset = if second { job.event().offset2() } else { job.event().offset() };
+        if let Some(offset) = offset.filter(|&o| o > 0 && !gives_offset(job.event(), second)) {
             self.next_help = Some(Help::Place { fd, offset });
         }
     }
@@ -448,7 +448,7 @@ impl<'s, 'a> Lane<'s, 'a> {
             }
             Err(errno) => {
                 // The walk cannot begin. If the trace's call failed for that reason, this is no difference.
-                let same = self.job.as_ref().is_some_and(|job| job.event.head.errno == Some(errno));
+                let same = self.job.as_ref().is_some_and(|job| job.event().head.errno == Some(errno));
                 if !same {
                     self.differs(Mismatch::Errno { expected: 0, got: errno.0 });
                 }
@@ -459,8 +459,8 @@ impl<'s, 'a> Lane<'s, 'a> {
 
     fn differs(&mut self, mismatch: Mismatch) {
         let (Some(job), Some(tally)) = (&self.job, &mut self.tally) else { return };
-        let path = job.event.path().map_or(&b""[..], |p| job.batch.paths.get(p));
-        tally.differs(job.event.head.seq, job.event.op(), path, mismatch);
+        let path = job.event().path().map_or(&b""[..], |p| job.batch.paths.get(p));
+        tally.differs(job.event().head.seq, job.event().op(), path, mismatch);
     }
 
     /// The call in hand is not made after all.
@@ -469,7 +469,7 @@ impl<'s, 'a> Lane<'s, 'a> {
             tally.skip(why);
         }
         let Some(job) = &self.job else { return };
-        let e = job.event;
+        let e = *job.event();
         let mut inner = self.shared.lock();
         if let (Op::Open, Some(ofd)) = (e.op(), e.ofd()) {
             inner.descriptors.insert(ofd, Slot::Lost);
@@ -485,7 +485,7 @@ impl<'s, 'a> Lane<'s, 'a> {
     fn take_in(&mut self, outcome: &Outcome) {
         self.shared.leave();
         let Some(job) = &self.job else { return };
-        let e = job.event;
+        let e = *job.event();
         let path = e.path().map_or(&b""[..], |p| job.batch.paths.get(p));
         let mismatch = compare(&e, outcome);
         if let (Some(Mismatch::Errno { expected: 0, got }), false) = (mismatch, self.shared.stopping())
@@ -580,7 +580,7 @@ impl<'s, 'a> Lane<'s, 'a> {
         if let Some(job) = self.job.take() {
             let mut inner = self.shared.lock();
             if self.shared.fixed.lanes > 1 {
-                inner.order.complete(job.event.head.seq);
+                inner.order.complete(job.event().head.seq);
             }
             for fd in self.held.drain(..) {
                 self.to_close.extend(inner.directories.release(fd));
@@ -590,7 +590,7 @@ impl<'s, 'a> Lane<'s, 'a> {
     }
 
     fn translates(&self) -> bool {
-        self.job.as_ref().is_some_and(|job| translate::call(&job.event, &self.parts).is_some())
+        self.job.as_ref().is_some_and(|job| translate::call(job.event(), &self.parts).is_some())
     }
 
     fn help_call(&self, help: Help) -> Call<'_> {
@@ -613,10 +613,10 @@ impl<'s, 'a> Lane<'s, 'a> {
                 Call::Open { at: translate::at(self.parts.dir, &self.parts.path), flags, mode: Mode(0) }
             }
             Help::StandIn { dir } => {
-                let asked = self.job.as_ref().map_or(0, |job| job.event.head.flags);
+                let asked = self.job.as_ref().map_or(0, |job| job.event().head.flags);
                 let asked = translate::open_flags(asked);
                 let flags = OpenFlags { create: true, exclusive: true, tmpfile: false, directory: false, ..asked };
-                let mode = self.job.as_ref().and_then(|job| job.event.mode()).unwrap_or(0o644);
+                let mode = self.job.as_ref().and_then(|job| job.event().mode()).unwrap_or(0o644);
                 Call::Open { at: relative(dir, &self.stand_in), flags, mode: Mode(mode & self.parts.modes | 0o600) }
             }
             Help::Look { fd, offset, len_bytes } => Call::Residency { fd, offset, len_bytes },
@@ -644,7 +644,7 @@ impl Process for Lane<'_, '_> {
             Do::PauseNs(ns) => Step::PauseNs(ns),
             Do::Blocked => Step::Blocked,
             Do::Done => Step::Done,
-            Do::Call => match self.job.as_ref().and_then(|job| translate::call(&job.event, &self.parts)) {
+            Do::Call => match self.job.as_ref().and_then(|job| translate::call(job.event(), &self.parts)) {
                 Some(call) => Step::Call(call),
                 None => Step::Blocked,
             },

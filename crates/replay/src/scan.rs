@@ -292,7 +292,8 @@ impl Scanner {
                 } else {
                     self.existing(from.path, batch, follow, None)
                 };
-                let Some(node) = node else { return };
+                // No file system links a directory, whatever a file says.
+                let Some(node) = node.filter(|&node| !self.names.is_dir(node)) else { return };
                 if let Some((dir, name)) = self.free_name(to.path, batch) {
                     self.names.attach(dir, &name, node);
                     self.grown_names += 1;
@@ -387,6 +388,10 @@ impl Scanner {
             }
             _ => return,
         };
+        // With a slash at its end these calls see the link itself, and a walk does not: nothing is learnt.
+        if path.is_some_and(|path| batch.paths.get(path).ends_with(b"/")) {
+            return;
+        }
         self.existing(path, batch, false, kind);
     }
 
@@ -606,7 +611,10 @@ impl Scanner {
 
     /// The object of a path that the trace shows to exist; made part of the initial state if nothing explains it.
     fn existing(&mut self, path: Option<PathId>, batch: &Batch, follow: bool, kind: Option<FileKind>) -> Option<Node> {
-        let walk = self.names.walk_making(batch.paths.get(path?), follow, |names, dir, name, last| {
+        let path = batch.paths.get(path?);
+        // What has a slash after it is a directory.
+        let kind = if path.ends_with(b"/") { Some(FileKind::Directory) } else { kind };
+        let walk = self.names.walk_making(path, follow, |names, dir, name, last| {
             // What the trace showed or made absent, and what is in a directory of its own making, was not there.
             let unseen = names.get(dir).origin.is_some() && !names.is_absent(dir, name);
             unseen.then(|| if last { names.imply(dir, name, kind) } else { names.imply_directory(dir, name) })
@@ -626,7 +634,16 @@ impl Scanner {
     /// Where a name is about to be made: its directory exists, it does not.
     fn free_name(&mut self, path: Option<PathId>, batch: &Batch) -> Option<(Node, Vec<u8>)> {
         let walk = self.names.walk_making(batch.paths.get(path?), false, |names, dir, name, last| {
-            (!last && names.get(dir).origin.is_some()).then(|| names.imply_directory(dir, name))
+            let unseen = !last && names.get(dir).origin.is_some();
+            unseen.then(|| match names.is_absent(dir, name) {
+                // Something unseen has made it, after the beginning.
+                true => {
+                    let made = names.add(Some(FileKind::Directory), None);
+                    names.attach(dir, name, made);
+                    made
+                }
+                false => names.imply_directory(dir, name),
+            })
         });
         match walk {
             Walk::Missing { dir, name, last: true } => Some((dir, name.into_owned())),

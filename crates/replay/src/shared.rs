@@ -25,11 +25,19 @@ const DIRECTORIES_MAX: usize = 512;
 #[derive(Debug)]
 pub(super) struct Job {
     pub batch: Arc<Batch>,
-    pub event: Event,
+    /// Which of the batch's events it is.
+    at: usize,
     /// Ranks to be completed before it may start.
     pub needs: u64,
     /// How long it waited in the trace after the last call that had completed.
     pub think_ns: u64,
+}
+
+impl Job {
+    /// The call as traced.
+    pub fn event(&self) -> &Event {
+        &self.batch.events[self.at]
+    }
 }
 
 /// What a lane gets when it asks for its next call.
@@ -233,7 +241,7 @@ impl Inner<'_> {
             return Ok(());
         };
         let batch = Arc::new(batch);
-        for event in &batch.events {
+        for (at, event) in batch.events.iter().enumerate() {
             if let Err(why) = disposition(event) {
                 *self.skipped.entry(why).or_default() += 1;
                 continue;
@@ -248,7 +256,7 @@ impl Inner<'_> {
             let think_ns = self.order.idle_before(event.head.t_ns);
             let lane = self.lanes.assign(event, end_ns, fixed.last_of_thread);
             if let Some(queue) = self.queues.get_mut(lane) {
-                queue.push_back(Job { batch: Arc::clone(&batch), event: *event, needs, think_ns });
+                queue.push_back(Job { batch: Arc::clone(&batch), at, needs, think_ns });
                 self.queued += 1;
             }
         }

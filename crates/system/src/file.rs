@@ -5,7 +5,9 @@
 
 use super::edit::nearest_name;
 use super::error::position;
-use super::{Behaviour, Entry, FORMAT_VERSION, Parameters, Reference, SystemProfile, SystemProfileError, WriteLoad};
+use super::{
+    Behaviour, Entry, FORMAT_VERSION, Parameters, Reference, SyncBeside, SystemProfile, SystemProfileError, WriteLoad,
+};
 use crate::vector::{Class, entry_name, parse_entry_name};
 use posix::{CacheState, Environment};
 use serde::de::{self, Deserializer, MapAccess, Visitor};
@@ -65,6 +67,7 @@ impl SystemProfile {
             parameters: written.parameters,
             behaviour: written.behaviour,
             write_load: written.write_load,
+            sync_beside: written.sync_beside,
             entries,
             missing: written.missing,
             references: written.references.into_iter().map(|(reference, entry)| (reference, entry.0)).collect(),
@@ -100,6 +103,7 @@ impl SystemProfile {
             parameters: &self.parameters,
             behaviour: &self.behaviour,
             write_load: &self.write_load,
+            sync_beside: &self.sync_beside,
             missing: &self.missing,
         };
         let mut text = String::from("# A system profile of fsage; docs/formats.md explains every field.\n");
@@ -145,6 +149,17 @@ impl SystemProfile {
                 return wrong(&what, "loads must rise");
             }
             load_before = point.load_bytes_per_s;
+        }
+        let mut others_before = 0;
+        for (at, point) in self.sync_beside.iter().enumerate() {
+            let what = format!("sync_beside[{at}]");
+            if !is_cost(point.slowdown) {
+                return wrong(&what, "slowdown must be a finite number and not negative");
+            }
+            if point.others <= others_before {
+                return wrong(&what, "numbers of others must rise, from 1 on");
+            }
+            others_before = point.others;
         }
         if let Some(name) = self.entries.keys().find(|name| !is_canonical(name)) {
             return wrong(&format!("entries.{name}"), "not an entry of the system vector");
@@ -203,6 +218,8 @@ struct Header<'a> {
     #[serde(skip_serializing_if = "is_unknown")]
     behaviour: &'a Behaviour,
     write_load: &'a [WriteLoad],
+    #[serde(skip_serializing_if = "<[SyncBeside]>::is_empty")]
+    sync_beside: &'a [SyncBeside],
     missing: &'a BTreeMap<String, String>,
 }
 
@@ -225,6 +242,8 @@ struct Written {
     behaviour: Behaviour,
     #[serde(default)]
     write_load: Vec<WriteLoad>,
+    #[serde(default)]
+    sync_beside: Vec<SyncBeside>,
     #[serde(default)]
     missing: BTreeMap<String, String>,
     #[serde(default)]

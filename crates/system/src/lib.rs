@@ -53,6 +53,10 @@ pub struct SystemProfile {
     /// The asynchronous overhead curve (`wr_<load>`): background write load in bytes/s, and by what factor (1 = none) a fixed
     /// mixed workload is slowed by it. In order of load.
     pub write_load: Vec<WriteLoad>,
+    /// By what factor (1 = none) the sync of one file takes longer while other threads sync other files, in order of their number. Empty where it was
+    /// not measured.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub sync_beside: Vec<SyncBeside>,
     /// The vector: entry name (see [`crate::vector::entry_name`]) to cost. Each name parses with
     /// [`crate::vector::parse_entry_name`].
     pub entries: BTreeMap<String, Entry>,
@@ -152,6 +156,32 @@ pub struct WriteLoad {
     pub time_s: f64,
     /// That time over the time without load.
     pub slowdown: f64,
+}
+
+/// A point of what syncs of several threads cost each other.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SyncBeside {
+    /// Threads that sync a file of their own meanwhile.
+    pub others: u32,
+    /// The latency of a sync over that without them.
+    pub slowdown: f64,
+}
+
+impl SystemProfile {
+    /// By what factor a sync takes longer while so many other threads sync other files: between the measured points linear, beyond the last
+    /// the last.
+    pub fn sync_slowdown(&self, others: u32) -> f64 {
+        let mut below = SyncBeside { others: 0, slowdown: 1.0 };
+        for &point in &self.sync_beside {
+            if others <= point.others {
+                let share = f64::from(others - below.others) / f64::from(point.others - below.others);
+                return below.slowdown + share * (point.slowdown - below.slowdown);
+            }
+            below = point;
+        }
+        below.slowdown
+    }
 }
 
 /// One cost of the vector.

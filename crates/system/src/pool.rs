@@ -1,6 +1,6 @@
 //! Several profiles of one system as one: a machine that drifts is at none of several times as it is over all of them.
 
-use super::{Entry, Parameters, References, SystemProfile};
+use super::{Entry, Parameters, References, SyncBeside, SystemProfile};
 use crate::vector::parse_entry_name;
 use posix::CacheState;
 use stats::{median, midmean, midmean_interval};
@@ -26,6 +26,7 @@ impl SystemProfile {
             provenance: format!("{}, {} times in turn", last.provenance, profiles.len()),
             parameters: pooled_parameters(profiles),
             write_load: middle_load(profiles).write_load.clone(),
+            sync_beside: pooled_beside(profiles),
             missing: missing.map(|(name, why)| (name.clone(), why.clone())).collect(),
             references: pooled_references(profiles),
             entries,
@@ -109,6 +110,17 @@ fn middle_load(profiles: &[SystemProfile]) -> &SystemProfile {
     let mut sorted: Vec<&SystemProfile> = profiles.iter().filter(|p| !p.write_load.is_empty()).collect();
     sorted.sort_by(|a, b| slowest(a).total_cmp(&slowest(b)));
     sorted.get(sorted.len() / 2).copied().unwrap_or(&profiles[0])
+}
+
+/// The median of each point.
+fn pooled_beside(profiles: &[SystemProfile]) -> Vec<SyncBeside> {
+    let mut all: BTreeMap<u32, Vec<f64>> = BTreeMap::new();
+    for point in profiles.iter().flat_map(|p| &p.sync_beside) {
+        all.entry(point.others).or_default().push(point.slowdown);
+    }
+    all.into_iter()
+        .filter_map(|(others, slowdowns)| Some(SyncBeside { others, slowdown: median(&slowdowns)? }))
+        .collect()
 }
 
 #[cfg(test)]

@@ -29,6 +29,17 @@ pub fn system(profile: &SystemProfile) -> Document {
         }
         document.heading("Asynchronous overhead").table(table);
     }
+    if !profile.sync_beside.is_empty() {
+        let mut table = Table::new(
+            "sync_beside",
+            "A sync of one file while other threads sync others, over one alone.",
+            &[("Other threads", "others"), ("Slowdown", "slowdown")],
+        );
+        for point in &profile.sync_beside {
+            table.row(vec![Cell::from(u64::from(point.others)), Cell::Ratio(point.slowdown)]);
+        }
+        document.heading("Syncs of several threads").table(table);
+    }
     document
 }
 

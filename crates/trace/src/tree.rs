@@ -1,8 +1,9 @@
-//! Names as a trace tells of them: the walk of a path, one for all models but the predictor's, and the tree that most models are.
+//! Names as a trace tells of them: the walk of a path that the models of the importer, of replay and of plans share, and the tree that most of them are.
 //!
 //! `.` and `..`, symbolic links and their number, and slashes at the end are as `path_resolution(7)` has them. What a name leads to, and whether
 //! one that is not known is taken to be there, is the model's ([`Names`]). The importer, which follows identities, keeps its names itself; replay and
-//! plans keep theirs in a [`Tree`]. The predictor's walk is its own: it prices each step, on components that are numbers.
+//! plans keep theirs in a [`Tree`]. Other walks are other things: the predictor's prices each step, on components that are numbers; that of mounts turns one
+//! path into another; a snapshot's opens what it meets.
 
 use crate::profile::IMPLIED_DIRECTORIES_MAX;
 use crate::{Provenance, Snapshot};
@@ -68,11 +69,15 @@ pub enum Walk<'p, N> {
         /// Whether nothing follows it.
         last: bool,
     },
-    /// At one link too many (`ELOOP`).
+    /// At one link too many (`ELOOP`), or one whose target is longer than a link's can be.
     Loop,
 }
 
-/// Walks a path from a directory, an absolute one from the root. `follow`: a link at its end is followed, as one with a slash after it always is.
+/// The longest target of a link, bytes (`PATH_MAX` less the zero at its end).
+const TARGET_BYTES_MAX: usize = 4095;
+
+/// Walks a path from a directory, an absolute one from the root. `follow`: a link at its end is followed, as one with a slash after it always is
+/// (but by calls that make or remove a name, which see the link itself).
 pub fn walk<'p, T: Names>(names: &mut T, from: T::Node, path: &'p [u8], follow: bool) -> Walk<'p, T::Node> {
     let mut node = if path.first() == Some(&b'/') { names.root() } else { from };
     // The path, or the target of a link and what follows it.
@@ -101,7 +106,7 @@ pub fn walk<'p, T: Names>(names: &mut T, from: T::Node, path: &'p [u8], follow: 
             What::Link(target) if !last || follow || !after.is_empty() => {
                 let Some(target) = target else { return Walk::Unknown { link: child, last } };
                 links += 1;
-                if links > LINKS_MAX {
+                if links > LINKS_MAX || target.len() > TARGET_BYTES_MAX {
                     return Walk::Loop;
                 }
                 if target.first() == Some(&b'/') {
@@ -137,7 +142,7 @@ fn cut(text: Cow<'_, [u8]>, part: Range<usize>) -> Cow<'_, [u8]> {
 }
 
 /// The components of a path, `.` and `..` included.
-pub fn components(path: &[u8]) -> impl DoubleEndedIterator<Item = &[u8]> {
+pub fn components(path: &[u8]) -> impl Iterator<Item = &[u8]> {
     path.split(|&b| b == b'/').filter(|component| !component.is_empty())
 }
 
@@ -174,8 +179,10 @@ pub struct Object<T> {
     pub names: u32,
     /// The rest.
     pub more: T,
-    /// The directory that it was put in last.
+    /// The directory that it was put in last; the root is in itself.
     parent: Node,
+    /// How many of its `children` are there.
+    living: usize,
     /// By name; `None`: known not to be there.
     children: FxHashMap<Box<[u8]>, Option<Node>>,
 }
@@ -225,7 +232,11 @@ impl<T: Default> Tree<T> {
 
     /// Whether a directory is another, or in it.
     pub fn is_within(&self, mut node: Node, above: Node) -> bool {
-        while node != above && node != Node::ROOT {
+        // A trace may have told of a directory inside itself.
+        for _ in 0..self.objects.len() {
+            if node == above || node == Node::ROOT {
+                break;
+            }
             node = self.get(node).parent;
         }
         node == above
@@ -233,7 +244,7 @@ impl<T: Default> Tree<T> {
 
     /// Whether a directory has no names.
     pub fn is_empty(&self, dir: Node) -> bool {
-        self.get(dir).children.values().all(Option::is_none)
+        self.get(dir).living == 0
     }
 
     /// Whether a name was [looked for and not there](Self::note_absent).
@@ -254,6 +265,7 @@ impl<T: Default> Tree<T> {
             names: 0,
             more: T::default(),
             parent: Node::ROOT,
+            living: 0,
             children: FxHashMap::default(),
         });
         node
@@ -279,19 +291,25 @@ impl<T: Default> Tree<T> {
         self.implied_directories > IMPLIED_DIRECTORIES_MAX
     }
 
-    /// Gives an object a name.
+    /// Gives an object a name, which what had it before loses.
     pub fn attach(&mut self, dir: Node, name: &[u8], node: Node) {
+        self.detach(dir, name);
         let object = self.get_mut(node);
         object.names += 1;
-        object.parent = dir;
+        if node != Node::ROOT {
+            object.parent = dir;
+        }
         let dir = self.get_mut(dir);
         dir.kind.get_or_insert(FileKind::Directory);
+        dir.living += 1;
         dir.children.insert(name.into(), Some(node));
     }
 
     /// Takes a name away.
     pub fn detach(&mut self, dir: Node, name: &[u8]) -> Option<Node> {
-        let node = self.get_mut(dir).children.remove(name).flatten()?;
+        let dir = self.get_mut(dir);
+        let node = dir.children.remove(name).flatten()?;
+        dir.living -= 1;
         self.get_mut(node).names -= 1;
         Some(node)
     }
@@ -315,7 +333,7 @@ impl<T: Default> Tree<T> {
                 places.push((entry.path == b"/").then_some((Node::ROOT, Node::ROOT)));
                 continue;
             };
-            let dir = self.directory(parent, false).filter(|&dir| self.child(dir, entry.name()).is_none());
+            let dir = self.directory(parent).filter(|&dir| self.child(dir, entry.name()).is_none());
             let inode = entry.shared_inode();
             places.push(dir.map(|dir| {
                 let known = inode.and_then(|inode| inodes.get(&inode).copied());
@@ -337,9 +355,9 @@ impl<T: Default> Tree<T> {
         places
     }
 
-    /// The directory of a path, implied with those above it where it is not known. `follow`: a link at its end is followed.
-    pub fn directory(&mut self, path: &[u8], follow: bool) -> Option<Node> {
-        match self.walk_making(path, follow, |tree, dir, name, _| Some(tree.imply_directory(dir, name))) {
+    /// The directory of a snapshot's path, implied with those above it where it is not known.
+    fn directory(&mut self, path: &[u8]) -> Option<Node> {
+        match self.walk_making(path, false, |tree, dir, name, _| Some(tree.imply_directory(dir, name))) {
             Walk::Found { node, .. } => Some(node).filter(|&node| self.is_dir(node)),
             _ => None,
         }
@@ -533,10 +551,10 @@ mod tests {
     #[test]
     fn what_is_implied_is_made_on_the_way_through_links_too() {
         let mut tree = tree();
-        let made = tree.directory(b"/a/dangling/c", true).expect("made");
+        let made = tree.directory(b"/a/dangling/c").expect("made");
         assert_eq!((made, tree.implied_directories), (at(&tree, "/a/new/c"), 2));
         assert!(tree.get(made).implied && tree.is_within(made, at(&tree, "/a")) && !tree.is_empty(at(&tree, "/a/new")));
-        assert_eq!(tree.directory(b"/a/f", true), None);
+        assert_eq!(tree.directory(b"/a/f"), None);
     }
 
     #[test]

@@ -70,11 +70,15 @@ const AFTER: [(&str, Option<u64>); 7] = [
 ];
 
 fn profile(directory: &Path) -> PathBuf {
+    profile_of(directory, TRACE)
+}
+
+fn profile_of(directory: &Path, trace: &str) -> PathBuf {
     let path = directory.join("w.workload");
     let mut writer = Writer::create(&path, WriterOptions::default()).expect("a new profile");
     let mut importer = Importer::new(ImportOptions::default());
     let mut push = |batch: trace::Batch| writer.push(&batch);
-    importer.read(TRACE.as_bytes(), &mut push).expect("a sound trace");
+    importer.read(trace.as_bytes(), &mut push).expect("a sound trace");
     let mut imported = importer.finish(&mut push).expect("a sound trace");
     let entries = BEFORE.iter().zip(1..).map(|((path, size), ino)| {
         let kind = if size.is_some() { FileKind::File } else { FileKind::Directory };
@@ -161,6 +165,22 @@ fn short_lived_files_are_those_made_and_removed() {
     assert_eq!((file.size_bytes, file.life_ns), (123, 300_000_000));
     // Of the files made, `new` lasts.
     assert_eq!(found.per_lasting_file(), 1.0);
+}
+
+/// Its second removal was taken for that of another file that had been there: one name was planned twice.
+#[test]
+fn a_name_that_comes_back_unseen_is_planned_as_made() {
+    let work = tempfile::tempdir().expect("a directory");
+    let twice = "\
+1 1700000000.000000 unlink(\"/w/old\") = 0 <0.000001>
+1 1700000000.100000 unlink(\"/w/old\") = 0 <0.000001>
+1 1700000001.000000 +++ exited with 0 +++
+";
+    let (meta, ops) = planned(&profile_of(work.path(), twice), &ProfileOptions::default(), 1 << 30).expect("a plan");
+    assert_eq!(meta.counts.of(OpKind::Delete), 2);
+    let left = replayed(&ops);
+    assert!(left.contains_key(b"/copy-0-run-0/w/untouched".as_slice()), "{left:?}");
+    assert!(!left.contains_key(b"/copy-0-run-0/w/old".as_slice()), "{left:?}");
 }
 
 /// It was told to plan it again: the advice of another format.

@@ -19,7 +19,7 @@ use columnar::FileError;
 use std::path::Path;
 use system::SystemProfile;
 use system::vector::Class;
-use trace::{Batch, Event, Paths, Snapshot};
+use trace::{Batch, Call, Event, Paths, Snapshot};
 
 /// A priced call, for those who want each of them (distributions, annotated traces).
 #[derive(Clone, Copy, Debug)]
@@ -42,7 +42,7 @@ pub struct PricedCall<'a> {
     pub ns: f64,
     /// Of that, waiting for write-back: in no entry.
     pub stall_ns: f64,
-    /// What background write-back multiplies the entries by.
+    /// What background write-back, and syncs of other threads, multiply the entries by.
     pub factor: f64,
     /// Number of the entry with the largest share.
     pub dominant: u16,
@@ -76,6 +76,26 @@ pub(super) struct Member<'p> {
     slowdown: f64,
 }
 
+/// Syncs of the trace that are on their way: at most one for each thread.
+#[derive(Debug, Default)]
+struct Syncing {
+    ends_ns: Vec<u64>,
+}
+
+impl Syncing {
+    /// How many syncs of others are on their way when a call begins; it is one more if it is a sync.
+    fn beside(&mut self, event: &Event) -> u32 {
+        if !matches!(event.call, Call::Fsync(_) | Call::Fdatasync(_)) {
+            return 0;
+        }
+        let begins_ns = event.head.t_ns;
+        self.ends_ns.retain(|&end_ns| end_ns > begins_ns);
+        let others = u32::try_from(self.ends_ns.len()).unwrap_or(u32::MAX);
+        self.ends_ns.push(begins_ns.saturating_add(event.head.dur_ns));
+        others
+    }
+}
+
 /// Systems that share a cache simulation.
 pub(super) struct Group<'p> {
     pub cache: CacheStage,
@@ -84,6 +104,7 @@ pub(super) struct Group<'p> {
     requests: Requests,
     marks: Vec<Mark>,
     recorder: Recorder,
+    syncing: Syncing,
     pace: Pace,
 }
 
@@ -231,6 +252,7 @@ impl<'p> Group<'p> {
             requests: Requests::default(),
             marks: Vec::new(),
             recorder: Recorder::new(),
+            syncing: Syncing::default(),
             pace: options.pace,
         }
     }
@@ -324,9 +346,13 @@ impl<'p> Group<'p> {
         wrote: bool,
         sink: &mut Option<CallSink<'_>>,
     ) {
+        let beside = self.syncing.beside(event);
         for member in &mut self.members {
             let busy = self.cache.is_writing_back(member.now_ns);
-            let factor = if busy { member.slowdown } else { 1.0 };
+            let writeback_factor = if busy { member.slowdown } else { 1.0 };
+            // What is clean waits for nobody.
+            let beside = if self.requests.make_stable() { beside } else { 0 };
+            let factor = writeback_factor * member.profile.sync_slowdown(beside);
             let rest_ns = member.device_ns.filter(|_| !busy).map(|since_ns| member.now_ns - since_ns);
             let rested = rest_ns.is_some_and(|rest_ns| self.requests.rested(rest_ns));
             let price = member.pricer.price(event.op(), self.requests.list(), factor);
@@ -339,7 +365,7 @@ impl<'p> Group<'p> {
             {
                 *device_ns = member.now_ns;
             }
-            member.post.overhead_ns += price.ns * (1.0 - 1.0 / factor);
+            member.post.overhead_ns += price.ns * (1.0 - 1.0 / writeback_factor);
             member.post.add(event, note, price, ns, stall_ns);
             if let Some(sink) = sink {
                 let (marks, requests) = (self.marks.as_slice(), self.requests.list());

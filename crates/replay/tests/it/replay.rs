@@ -19,9 +19,10 @@ use std::os::unix::fs::{FileExt, MetadataExt, PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use trace::disposition::Skip;
+use trace::profile::Row;
 use trace::snapshot::WalkLimits;
 use trace::strace::{ImportOptions, Importer};
-use trace::{Batch, Snapshot};
+use trace::{Batch, Op, Snapshot, SnapshotEntry};
 
 /// Runs this test binary's [`program`] instead of tests: the traced process.
 const CHILD: &str = "FSAGE_TEST_PROGRAM";
@@ -430,6 +431,31 @@ fn a_paced_replay_takes_its_time() {
     }
     let options = ReplayOptions { pace: Pace::Recorded, ..checking() };
     check(3, "one", 50, &options);
+}
+
+/// A name that the trace had removed came back by nobody's call: it was rebuilt twice, so the rebuild failed and nothing was replayed. What a path with
+/// a slash at its end leads to was rebuilt as a file.
+#[test]
+fn a_name_that_comes_back_unseen_is_rebuilt_once() {
+    let target = tempfile::tempdir().unwrap();
+    let there = [("/d", FileKind::Directory), ("/f", FileKind::File)];
+    let entries = there.map(|(path, kind)| SnapshotEntry::implied(path.into(), kind));
+    let mut batch = Batch::default();
+    let calls = [(Op::Rmdir, "/d"), (Op::Mkdir, "/d/x"), (Op::Unlink, "/f"), (Op::Mkdir, "/f/x"), (Op::Stat, "/seen/")];
+    for (seq, (op, path)) in (0..).zip(calls) {
+        let path = Some(batch.paths.intern(path.as_bytes()));
+        batch.events.push(Row { path, dur_ns: 10, ..Row::new(seq, 1000 * seq, op) }.into());
+    }
+    let traced = Traced { batches: vec![batch], snapshot: Snapshot::from_entries(entries.into()) };
+    let (_, result) = replay_in(target.path(), &traced, &checking());
+    let calls: Vec<_> = result.per_op.iter().map(|op| (op.op.as_str(), op.count, op.failed)).collect();
+    let found = |name: &str| calls.iter().find(|(op, ..)| *op == name).map(|&(_, count, failed)| (count, failed));
+    assert_eq!(
+        (found("rmdir"), found("unlink"), found("stat")),
+        (Some((1, 0)), Some((1, 0)), Some((1, 0))),
+        "{calls:?}"
+    );
+    assert_eq!(found("mkdir"), Some((2, 2)), "nothing that is replayed makes the two again: {calls:?}");
 }
 
 /// Found by recording bsdtar: the replay put locks in the place of 2,045 `fcntl(F_GETFL)`, and the kernel refused them.

@@ -5,7 +5,8 @@ use posix::{CacheState, Environment};
 use proptest::prelude::*;
 use std::path::Path;
 use system::{
-    CachePolicy, Entry, FORMAT_VERSION, Parameters, PriceTable, SystemProfile, SystemProfileError, WriteLoad,
+    CachePolicy, Entry, FORMAT_VERSION, Parameters, PriceTable, SyncBeside, SystemProfile, SystemProfileError,
+    WriteLoad,
 };
 
 fn sample() -> SystemProfile {
@@ -29,6 +30,7 @@ fn sample() -> SystemProfile {
             WriteLoad { load_bytes_per_s: 0.0, time_s: 1.0, slowdown: 1.0 },
             WriteLoad { load_bytes_per_s: 1e6, time_s: 1.25, slowdown: 1.25 },
         ],
+        sync_beside: vec![SyncBeside { others: 1, slowdown: 1.5 }, SyncBeside { others: 7, slowdown: 4.5 }],
         ..SystemProfile::default()
     };
     for (name, mean) in [("open", 1523.2), ("rdc_4096", 800.1), ("rdc_65536", 9000.0), ("rdc_1", 250.0)] {
@@ -108,6 +110,16 @@ fn refusals_name_the_place() {
     let load = "format_version = 1\nname = \"x\"\nwrite_load = [{ load_bytes_per_s = 1, time_s = 1, slowdown = 1 }, \
                 { load_bytes_per_s = 1, time_s = 1, slowdown = 1 }]\n";
     assert!(refusal(load).contains("loads must rise"));
+    let beside = "format_version = 1\nname = \"x\"\nsync_beside = [{ others = 0, slowdown = 1 }]\n";
+    assert!(refusal(beside).contains("numbers of others must rise, from 1 on"));
+}
+
+#[test]
+fn syncs_beside_others_are_between_the_points_that_were_measured() {
+    let profile = sample();
+    let slowdowns = [0, 1, 4, 7, 100].map(|others| profile.sync_slowdown(others));
+    assert_eq!(slowdowns, [1.0, 1.5, 3.0, 4.5, 4.5]);
+    assert_eq!(SystemProfile::default().sync_slowdown(5), 1.0, "nothing was measured");
 }
 
 /// A policy is a word of the profile's; without one it is least recently used, and none is written.

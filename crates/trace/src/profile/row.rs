@@ -42,13 +42,13 @@ pub struct Row {
     /// Absolute path: `caller_dir` and the path as given, with `.`, `..` and repeated slashes left in, so that
     /// the components the kernel walked can be counted. For calls on descriptors, the description's path.
     pub path: Option<PathId>,
-    /// The second path of rename, link and symlink (for symlink: the target as given).
+    /// The second path of rename, link, copy (that of the destination) and symlink (the target as given).
     pub path2: Option<PathId>,
     /// The directory the walk of `path` started in where the given path was relative; `None` where it was absolute.
     pub caller_dir: Option<PathId>,
     /// The same for `path2`.
     pub caller_dir2: Option<PathId>,
-    /// Resolved file offset of a read, write, fallocate, mmap or copy (source).
+    /// Resolved file offset of a read, write, fallocate, sync_file_range, fadvise, readahead, mmap, map_read, map_write or copy (source).
     pub offset: Option<u64>,
     /// Resolved destination offset of a copy.
     pub offset2: Option<u64>,

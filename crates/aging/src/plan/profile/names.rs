@@ -12,7 +12,7 @@ pub(super) enum Walk {
     Found(Node),
     /// The directory is there, the name in it is not.
     Missing(Node, Box<[u8]>),
-    /// Into a file, or around a loop of links.
+    /// Into a file, around a loop of links, or into a directory that has been removed.
     Nowhere,
 }
 
@@ -77,6 +77,7 @@ impl Names {
     /// Takes a name away; answers whether it was the planned one.
     pub(super) fn detach(&mut self, node: Node, dir: Node, name: &[u8]) -> bool {
         self.tree.detach(dir, name);
+        self.tree.note_absent(dir, name);
         let places = &mut self.get_mut(node).more;
         let at = places.iter().position(|(d, n)| *d == dir && **n == *name);
         at.inspect(|at| drop(places.remove(*at))) == Some(0)
@@ -84,25 +85,32 @@ impl Names {
 
     /// The directory of a path, made (as one that was there) with those above it where it is not known.
     pub(super) fn directory(&mut self, path: &[u8]) -> Option<Node> {
-        let walk = self.tree.walk_making(path, true, |tree, dir, name, _| {
-            let node = tree.imply_directory(dir, name);
-            tree.get_mut(node).more.push((dir, name.into()));
-            Some(node)
-        });
-        match walk {
+        match self.walk_implying(path, true, true) {
             tree::Walk::Found { node, .. } => Some(node).filter(|&node| self.tree.is_dir(node)),
             _ => None,
         }
     }
 
-    /// Follows an absolute path. A directory on the way that is not known is where the walk stops: [`Walk::Missing`] names it.
-    pub(super) fn walk(&self, path: &[u8], follow: bool) -> Walk {
-        match self.tree.walk(path, follow) {
+    /// Follows an absolute path. Directories on the way that are not known are made as in [`directory`](Names::directory).
+    pub(super) fn walk(&mut self, path: &[u8], follow: bool) -> Walk {
+        match self.walk_implying(path, follow, false) {
             // What a link of unknown target stands for at the end of a path is told by the link.
             tree::Walk::Found { node, .. } | tree::Walk::Unknown { link: node, last: true } => Walk::Found(node),
-            tree::Walk::Missing { dir, name, .. } => Walk::Missing(dir, (*name).into()),
-            tree::Walk::NotDirectory | tree::Walk::Unknown { .. } | tree::Walk::Loop => Walk::Nowhere,
+            tree::Walk::Missing { dir, name, last: true } => Walk::Missing(dir, (*name).into()),
+            _ => Walk::Nowhere,
         }
+    }
+
+    /// Makes directories of which nothing is known; `whole`: what the path ends at is one too. What has lost its name is not there.
+    fn walk_implying<'p>(&mut self, path: &'p [u8], follow: bool, whole: bool) -> tree::Walk<'p, Node> {
+        self.tree.walk_making(path, follow, |tree, dir, name, last| {
+            if (last && !whole) || tree.is_absent(dir, name) {
+                return None;
+            }
+            let node = tree.imply_directory(dir, name);
+            tree.get_mut(node).more.push((dir, name.into()));
+            Some(node)
+        })
     }
 }
 
@@ -114,7 +122,7 @@ mod tests {
     #[test]
     fn a_link_of_unknown_target_is_what_a_path_ends_at() {
         let snapshot = Snapshot::from_entries(vec![SnapshotEntry::implied(b"/l".to_vec(), FileKind::Symlink)]);
-        let names = Names::new(&snapshot);
+        let mut names = Names::new(&snapshot);
         assert!(matches!(names.walk(b"/l", true), Walk::Found(node) if names.is_kind(node, FileKind::Symlink)));
         assert!(matches!(names.walk(b"/l/f", true), Walk::Nowhere));
     }

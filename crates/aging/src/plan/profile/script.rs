@@ -187,12 +187,7 @@ impl Scribe {
 
     /// The place of a path whose directory may not be known yet.
     fn place(&mut self, path: &[u8], follow: bool) -> Walk {
-        let trimmed = path.strip_suffix(b"/").unwrap_or(path);
-        let slash = memchr::memrchr(b'/', trimmed).unwrap_or(0);
-        if self.names.directory(&trimmed[..slash]).is_none() {
-            return Walk::Nowhere;
-        }
-        self.names.walk(trimmed, follow)
+        self.names.walk(path.strip_suffix(b"/").unwrap_or(path), follow)
     }
 
     fn open(&mut self, flags: u32, path: Option<&[u8]>, size_before: Option<u64>, ofd: Option<OfdId>) {
@@ -225,6 +220,12 @@ impl Scribe {
     /// A file that must have been there, though no snapshot shows it.
     fn suppose(&mut self, dir: Node, name: &[u8], size_before: Option<u64>) -> Node {
         self.skipped.supposed += 1;
+        if self.names.tree.is_absent(dir, name) {
+            // It has been removed: what has this name now came later, by nobody's call.
+            let node = self.names.add(dir, name, FileKind::File, None);
+            self.push_named(OpKind::Create, node, dir, name, 0);
+            return node;
+        }
         self.names.suppose(dir, name, size_before.unwrap_or(0))
     }
 

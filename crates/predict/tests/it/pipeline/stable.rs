@@ -324,6 +324,33 @@ fn background_write_back_slows_calls_down() {
     assert!((slowed.writeback.overhead_ns - (slowed.total_ns - calm.total_ns)).abs() < 1e-6);
 }
 
+/// Two threads of dbench that sync files of their own were priced as one after the other.
+#[test]
+fn a_sync_beside_anothers_costs_what_was_measured_so() {
+    let trace = |second_begins_ns: u64| {
+        let mut t = Trace::new();
+        let files = ["/a", "/b"].map(|path| t.create(path));
+        for f in files {
+            t.write(f, 0, 4 * K);
+        }
+        for (f, t_ns) in files.into_iter().zip([100_000, second_begins_ns]) {
+            let sync = t.fd(Op::Fsync, f);
+            (sync.t_ns, sync.dur_ns, sync.tid) = (t_ns, 50_000, 1 + u32::from(t_ns != 100_000));
+        }
+        t
+    };
+    let mut system = primes();
+    let fsync = |system: &system::SystemProfile, second_begins_ns| {
+        let prediction = trace(second_begins_ns).predict_with(system, &PredictOptions::default());
+        prediction.by_op.iter().find(|o| o.op == "fsync").map_or(0.0, |o| o.ns)
+    };
+    let of_both = fsync(&system, 120_000);
+    system.sync_beside = vec![system::SyncBeside { others: 1, slowdown: 3.0 }];
+    assert_eq!(fsync(&system, 150_000), of_both, "the first has ended");
+    let of_second = (fsync(&system, 149_999) - of_both) / 2.0;
+    assert!(of_second > 0.0 && of_second < of_both, "three times, of the second only: {of_second} of {of_both}");
+}
+
 /// How `sync_file_range` was asked, in the kernel's bits; `None`: a trace that does not tell.
 fn sync_range(t: &mut Trace, f: trace::OfdId, asked: Option<u16>) {
     let event = t.fd(Op::SyncRange, f);

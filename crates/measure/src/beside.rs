@@ -1,0 +1,101 @@
+//! What syncs of several threads cost each other: some file systems commit them together, in others each waits for the ones before it.
+
+use super::MeasureError;
+use super::bench::Bench;
+use posix::{Call, Errno, Fd, OpenFlags, Outcome, Process, Step};
+use stats::midmean;
+use std::sync::atomic::{AtomicBool, Ordering};
+use system::SyncBeside;
+
+/// Threads that sync at a time; the first is what the others are compared with.
+const THREADS: [usize; 5] = [1, 2, 4, 8, 16];
+/// Syncs of each thread, twice; the first is not counted, as the others may not have begun.
+const SYNCS: usize = 7;
+const BLOCK_BYTES: u64 = 4096;
+
+/// Measures the curve: each thread appends a block to a file of its own and syncs it, again and again.
+pub(super) fn curve(b: &mut Bench<'_>) -> Result<Vec<SyncBeside>, MeasureError> {
+    b.make_dir("beside")?;
+    let mut files = Vec::new();
+    for number in 0..THREADS[THREADS.len() - 1] {
+        let path = format!("beside/{number}");
+        b.make_file(path.as_str().into(), BLOCK_BYTES)?;
+        files.push(b.open(path.as_str().into(), OpenFlags { append: true, ..OpenFlags::WRITE })?);
+    }
+    b.sync()?;
+    let mut times: Vec<Vec<f64>> = vec![Vec::new(); THREADS.len()];
+    // Up and down, so that a drift of the machine meets all.
+    for at in (0..THREADS.len()).chain((0..THREADS.len()).rev()) {
+        let beside = syncs(b, &files[..THREADS[at]])?;
+        times[at].extend(beside);
+    }
+    for fd in files {
+        b.close(fd)?;
+    }
+    let alone_ns = midmean(&times[0]);
+    let point = |(&threads, times): (&usize, &Vec<f64>)| SyncBeside {
+        others: threads as u32 - 1,
+        slowdown: (midmean(times) / alone_ns * 1000.0).round() / 1000.0,
+    };
+    if alone_ns <= 0.0 {
+        return Ok(Vec::new());
+    }
+    Ok(THREADS.iter().zip(&times).skip(1).map(point).collect())
+}
+
+/// The latencies of syncs that a thread for each of the files makes, for as long as all of them do.
+fn syncs(b: &mut Bench<'_>, files: &[Fd]) -> Result<Vec<f64>, MeasureError> {
+    let over = AtomicBool::new(false);
+    let mut made: Vec<Result<Vec<f64>, Errno>> = files.iter().map(|_| Ok(Vec::new())).collect();
+    let processes = files.iter().zip(&mut made);
+    let processes = processes
+        .map(|(&fd, made)| Box::new(Syncer { fd, wrote: false, left: SYNCS, over: &over, made }) as Box<dyn Process>);
+    let processes = processes.collect();
+    b.fs.run(processes).map_err(|source| MeasureError::Io { doing: "syncing from several threads", source })?;
+    let mut all = Vec::new();
+    for one in made {
+        all.extend(one.map_err(|errno| MeasureError::Process { errno })?.into_iter().skip(1));
+    }
+    Ok(all)
+}
+
+/// Appends and syncs.
+struct Syncer<'a> {
+    fd: Fd,
+    wrote: bool,
+    left: usize,
+    /// Some thread has made all of its syncs.
+    over: &'a AtomicBool,
+    made: &'a mut Result<Vec<f64>, Errno>,
+}
+
+impl Process for Syncer<'_> {
+    fn next(&mut self, last: Option<&Outcome>) -> Step<'_> {
+        let over = self.over.load(Ordering::Relaxed);
+        if let Some(outcome) = last {
+            if let Err(errno) = outcome.result {
+                *self.made = Err(errno);
+                self.over.store(true, Ordering::Relaxed);
+                return Step::Done;
+            }
+            if !self.wrote {
+                self.left -= 1;
+                if let (Ok(made), false) = (&mut *self.made, over) {
+                    made.push(outcome.dur_ns as f64);
+                }
+            }
+        }
+        if self.left == 0 {
+            self.over.store(true, Ordering::Relaxed);
+        }
+        if over || self.left == 0 {
+            return Step::Done;
+        }
+        self.wrote = !self.wrote;
+        if self.wrote {
+            Step::Call(Call::Write { fd: self.fd, offset: None, len_bytes: BLOCK_BYTES, data: None })
+        } else {
+            Step::Call(Call::Fsync { fd: self.fd })
+        }
+    }
+}
