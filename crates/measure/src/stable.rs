@@ -112,23 +112,26 @@ impl Group for Stable {
             let append_to = appended[chosen.unwrap_or(BASE_FILES - 1)];
             match item {
                 Item::Append(class, size) => {
-                    self.wake(b, woken)?;
+                    self.wake_early(b, woken)?;
                     append(b, append_to, size)?;
+                    self.wake_late(b, woken)?;
                     b.timed(class, size, &stable(class, append_to))?;
                 }
                 Item::Overwrite(class, size) => {
-                    self.wake(b, woken)?;
+                    self.wake_early(b, woken)?;
                     match class {
                         Class::FsyncContiguous | Class::FdatasyncContiguous => self.overwrite(b, overwritten, size)?,
                         _ => self.scatter(b, overwritten, size)?,
                     }
+                    self.wake_late(b, woken)?;
                     b.timed(class, size, &stable(class, overwritten))?;
                 }
                 Item::Create(class, size) => {
                     let name = b.new_name("new");
-                    self.wake(b, woken)?;
+                    self.wake_early(b, woken)?;
                     let fd = b.open(dir.at(&name), OpenFlags::CREATE_NEW)?;
                     append(b, fd, size)?;
+                    self.wake_late(b, woken)?;
                     b.timed(class, size, &stable(class, fd))?;
                     b.close(fd)?;
                     made.push(name);
@@ -152,8 +155,8 @@ impl Group for Stable {
                     }
                 }
                 Item::Log(names) => {
-                    self.wake(b, woken)?;
-                    let plain_ns = append_and_sync(b, append_to)?;
+                    self.wake_early(b, woken)?;
+                    let plain_ns = self.append_and_sync(b, append_to, woken)?;
                     b.sheet.record(Class::FsyncAppend, BLOCK_BYTES, plain_ns);
                     let path = format!("stable/{}", b.new_name("names"));
                     let other = b.new_dir(&path)?;
@@ -163,8 +166,7 @@ impl Group for Stable {
                         b.make_file(other.at(&name), 0)?;
                         made.push(name);
                     }
-                    self.wake_late(b, woken)?;
-                    let ns = append_and_sync(b, append_to)?;
+                    let ns = self.append_and_sync(b, append_to, woken)?;
                     b.sheet.record(Class::FsyncLog, names, ns - plain_ns);
                     for name in made.drain(of_round..) {
                         b.unlink(other.at(&name))?;
@@ -197,12 +199,11 @@ impl Group for Stable {
                 }
                 Item::Other(size) => {
                     // A plain one just before, since what a device needs changes from minute to minute.
-                    self.wake(b, woken)?;
-                    let plain_ns = append_and_sync(b, append_to)?;
+                    self.wake_early(b, woken)?;
+                    let plain_ns = self.append_and_sync(b, append_to, woken)?;
                     b.sheet.record(Class::FsyncAppend, BLOCK_BYTES, plain_ns);
                     make_others(b, dir, size, &mut made)?;
-                    self.wake_late(b, woken)?;
-                    let ns = append_and_sync(b, append_to)?;
+                    let ns = self.append_and_sync(b, append_to, woken)?;
                     b.sheet.record(Class::FsyncOther, size, ns - plain_ns);
                     b.sync()?;
                 }
@@ -252,8 +253,7 @@ impl Stable {
         Ok(())
     }
 
-    /// Has the device do something small, so that it does not rest: a block of another file is overwritten and synced. Before the change whose
-    /// sync is timed, as this sync may commit what is there (ext4 with `data=journal`).
+    /// Has the device do something small, so that it does not rest: a block of another file is overwritten and synced.
     fn wake(&self, b: &mut Bench<'_>, woken: Fd) -> Result<(), MeasureError> {
         if b.is_virtual() {
             return Ok(());
@@ -262,9 +262,21 @@ impl Stable {
         b.quiet(&Call::Fdatasync { fd: woken }).map(|_| ())
     }
 
-    /// The same after changes that took a while and are to be there for the sync that is timed: not where this one would commit them.
+    /// The same before a change whose sync is timed, where that sync of another file would commit the change (ext4 with `data=journal`).
+    fn wake_early(&self, b: &mut Bench<'_>, woken: Fd) -> Result<(), MeasureError> {
+        if b.any_sync_commits { self.wake(b, woken) } else { Ok(()) }
+    }
+
+    /// The same after the change, straight before the sync: elsewhere.
     fn wake_late(&self, b: &mut Bench<'_>, woken: Fd) -> Result<(), MeasureError> {
         if b.any_sync_commits { Ok(()) } else { self.wake(b, woken) }
+    }
+
+    /// The time of an fsync after appending a block, with what was changed before.
+    fn append_and_sync(&self, b: &mut Bench<'_>, fd: Fd, woken: Fd) -> Result<f64, MeasureError> {
+        append(b, fd, BLOCK_BYTES)?;
+        self.wake_late(b, woken)?;
+        sync_ns(b, &Call::Fsync { fd })
     }
 
     /// The time of an fdatasync after overwriting a block. Before that, for so long, calls are made that need nothing of the device.
@@ -285,7 +297,7 @@ impl Stable {
         (dir, woken): (Dir, Fd),
         made: &mut Vec<String>,
     ) -> Result<(), MeasureError> {
-        self.wake(b, woken)?;
+        self.wake_early(b, woken)?;
         // A path-only descriptor cannot be synced.
         let dir_fd = b.open("stable".into(), OpenFlags::DIRECTORY)?;
         match made.pop() {
@@ -297,18 +309,13 @@ impl Stable {
                 made.push(name);
             }
         }
+        self.wake_late(b, woken)?;
         let sync = stable(class, dir_fd);
         if b.try_timed(class, 0, &sync)?.is_some() && class == Class::FsyncDir {
             b.try_timed(Class::FsyncDirClean, 0, &sync)?;
         }
         b.close(dir_fd)
     }
-}
-
-/// The time of an fsync after appending a block.
-fn append_and_sync(b: &mut Bench<'_>, fd: Fd) -> Result<f64, MeasureError> {
-    append(b, fd, BLOCK_BYTES)?;
-    sync_ns(b, &Call::Fsync { fd })
 }
 
 fn items(mode: Mode, is_virtual: bool) -> Vec<Item> {

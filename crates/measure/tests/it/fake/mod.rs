@@ -457,7 +457,8 @@ impl Fake {
     }
 
     fn sync_one(&mut self, node: usize, data_only: bool) -> u64 {
-        let rested_ns = self.now_ns - self.device_ns;
+        // Another process, which is further on its own clock, may have it.
+        let rested_ns = self.now_ns.saturating_sub(self.device_ns);
         let is_directory = self.nodes[node].kind == FileKind::Directory;
         // Nothing but blocks that there were has to be written: no log is.
         if data_only && !is_directory && self.nodes[node].new_bytes == 0 && self.nodes[node].over_bytes > 0 {
