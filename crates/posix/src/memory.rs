@@ -70,7 +70,7 @@ pub fn first_to_go() {
 }
 
 /// Has all threads allocate from one heap. glibc gives each its own, and what was freed in one serves no other: a replay of 45 threads, each of which
-/// reads a part of the trace, held half as much again.
+/// reads a part of the trace, held a third more.
 pub fn one_heap() {
     #[cfg(target_env = "gnu")]
     // SAFETY: sets a number of the allocator's; it may refuse.
