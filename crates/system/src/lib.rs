@@ -169,19 +169,29 @@ pub struct SyncBeside {
 }
 
 impl SystemProfile {
-    /// By what factor a sync takes longer while so many other threads sync other files: between the measured points linear, beyond the last
-    /// the last.
+    /// By what factor a sync takes longer while so many other threads sync other files.
     pub fn sync_slowdown(&self, others: u32) -> f64 {
-        let mut below = SyncBeside { others: 0, slowdown: 1.0 };
-        for &point in &self.sync_beside {
-            if others <= point.others {
-                let share = f64::from(others - below.others) / f64::from(point.others - below.others);
-                return below.slowdown + share * (point.slowdown - below.slowdown);
-            }
-            below = point;
-        }
-        below.slowdown
+        slowdown_at(self.sync_beside.iter().map(|p| (f64::from(p.others), p.slowdown)), f64::from(others))
     }
+
+    /// By what factor background write-back slows calls down: the curve at the rate of write-back.
+    pub fn writeback_slowdown(&self) -> f64 {
+        let points = self.write_load.iter().map(|p| (p.load_bytes_per_s, p.slowdown.max(1.0)));
+        slowdown_at(points, self.parameters.writeback_bytes_per_s)
+    }
+}
+
+/// A curve that begins with 1 at 0: between its points linear, beyond the last the last.
+fn slowdown_at(points: impl Iterator<Item = (f64, f64)>, at: f64) -> f64 {
+    let mut below = (0.0, 1.0);
+    for above in points {
+        if at <= above.0 {
+            let share = if above.0 > below.0 { (at - below.0) / (above.0 - below.0) } else { 1.0 };
+            return below.1 + share * (above.1 - below.1);
+        }
+        below = above;
+    }
+    below.1
 }
 
 /// One cost of the vector.

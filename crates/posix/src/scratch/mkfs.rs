@@ -47,8 +47,8 @@ impl Tool {
             .args(&self.arguments)
             .arg(device)
             .env("LC_ALL", "C")
-            // mke2fs then writes the zeros of its journal and tables. What it only has zeroed is a hole of the image's, or a part that the host has
-            // not written: the first pass over the journal takes longer than any later one.
+            // Has mke2fs write the zeros of its journal and tables. Else it asks the device to zero them, and the image's host writes these blocks
+            // for the first time when the journal is first used, which takes longer.
             .env("UNIX_IO_NOZEROOUT", "1")
             .stdin(Stdio::null())
             .stdout(Stdio::null())

@@ -58,14 +58,14 @@ impl Requests {
         self.list.iter().any(|request| request.class.part() != Part::Processor)
     }
 
-    /// Whether something is made stable.
-    pub fn make_stable(&self) -> bool {
+    /// Whether there is a sync with something to write.
+    pub fn has_sync(&self) -> bool {
         self.list.iter().any(|request| request.class.part() == Part::Sync && request.class != Class::FsyncClean)
     }
 
     /// The device has had nothing to do for so long before: a sync finds it resting. Returns whether there is one.
     pub fn rested(&mut self, rest_ns: f64) -> bool {
-        if rest_ns < 1.0 || !self.make_stable() {
+        if rest_ns < 1.0 || !self.has_sync() {
             return false;
         }
         let share = (rest_ns / IDLE_NS_MIN as f64).min(1.0);

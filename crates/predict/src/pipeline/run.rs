@@ -83,7 +83,7 @@ struct Syncing {
 }
 
 impl Syncing {
-    /// How many syncs of others are on their way when a call begins; it is one more if it is a sync.
+    /// How many other syncs are on their way when a sync begins, which from then on is one of them; 0 for any other call.
     fn beside(&mut self, event: &Event) -> u32 {
         if !matches!(event.call, Call::Fsync(_) | Call::Fdatasync(_)) {
             return 0;
@@ -211,28 +211,12 @@ fn groups_of<'p>(
     groups
 }
 
-/// By how much background write-back slows calls down: the measured curve at the write-back rate, between its points
-/// linear, beyond the last the last.
-fn slowdown_of(profile: &SystemProfile) -> f64 {
-    let load = profile.parameters.writeback_bytes_per_s;
-    let mut below = (0.0, 1.0);
-    for point in &profile.write_load {
-        let above = (point.load_bytes_per_s, point.slowdown.max(1.0));
-        if load <= above.0 {
-            let share = if above.0 > below.0 { (load - below.0) / (above.0 - below.0) } else { 1.0 };
-            return below.1 + share * (above.1 - below.1);
-        }
-        below = above;
-    }
-    below.1
-}
-
 impl<'p> Member<'p> {
     pub(super) fn new(system: usize, profile: &'p SystemProfile, options: &PredictOptions) -> Member<'p> {
         let pricer = Pricer::new(profile);
         let post = Postprocess::new(pricer.names().len(), options.files_top);
         let device_ns = pricer.has(Class::SyncIdle).then_some(0.0);
-        Member { system, profile, pricer, post, now_ns: 0.0, device_ns, slowdown: slowdown_of(profile) }
+        Member { system, profile, pricer, post, now_ns: 0.0, device_ns, slowdown: profile.writeback_slowdown() }
     }
 }
 
@@ -351,7 +335,7 @@ impl<'p> Group<'p> {
             let busy = self.cache.is_writing_back(member.now_ns);
             let writeback_factor = if busy { member.slowdown } else { 1.0 };
             // What is clean waits for nobody.
-            let beside = if self.requests.make_stable() { beside } else { 0 };
+            let beside = if self.requests.has_sync() { beside } else { 0 };
             let factor = writeback_factor * member.profile.sync_slowdown(beside);
             let rest_ns = member.device_ns.filter(|_| !busy).map(|since_ns| member.now_ns - since_ns);
             let rested = rest_ns.is_some_and(|rest_ns| self.requests.rested(rest_ns));
