@@ -5,6 +5,7 @@ use super::{MeasureError, Mode};
 use posix::{At, CacheState, Call, Errno, Fd, FileSystem, Mode as FileMode, OpenFlags, Outcome, Reply};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use stats::random::{index, shuffle};
+use std::collections::BTreeMap;
 use std::path::Path;
 use system::vector::Class;
 
@@ -51,6 +52,11 @@ pub(super) struct Bench<'a> {
     disturbed: usize,
     /// Timed so far.
     calls: u64,
+    /// Made so far, and each kind last; how far back the last of the kind was when the latest was made.
+    made: u64,
+    last: BTreeMap<&'static str, u64>,
+    distance: u64,
+    has_processor: bool,
 }
 
 impl<'a> Bench<'a> {
@@ -60,6 +66,7 @@ impl<'a> Bench<'a> {
         mode: Mode,
         interrupted: &'a dyn Fn() -> bool,
     ) -> Bench<'a> {
+        let has_processor = fs.core_probe_ns().is_some();
         Bench {
             fs,
             rng,
@@ -73,12 +80,21 @@ impl<'a> Bench<'a> {
             disturbance: vec![1; DISTURB_BYTES / 8],
             disturbed: 0,
             calls: 0,
+            made: 0,
+            last: BTreeMap::new(),
+            distance: 0,
+            has_processor,
         }
     }
 
     /// Whether the clock is that of a laboratory.
     pub(super) fn is_virtual(&self) -> bool {
         self.fs.is_deterministic()
+    }
+
+    /// Whether there is a processor, which finds again what the calls before have left in its caches: in virtual time there is none.
+    pub(super) fn has_processor(&self) -> bool {
+        self.has_processor
     }
 
     /// Limits what follows to this much time; loops end when [`go_on`](Bench::go_on) says so.
@@ -141,12 +157,21 @@ impl<'a> Bench<'a> {
         }
     }
 
+    /// Writes down what the call just made took.
+    fn record(&mut self, class: Class, at: u64, ns: f64) {
+        if self.has_processor {
+            self.sheet.record_call(class, at, ns, self.distance);
+        } else {
+            self.sheet.record(class, at, ns);
+        }
+    }
+
     /// Makes a call that must succeed, and writes its time down.
     pub(super) fn timed(&mut self, class: Class, at: u64, call: &Call<'_>) -> Result<Reply, MeasureError> {
         self.disturb();
-        let outcome = self.fs.call(call);
+        let outcome = self.make(call);
         let reply = outcome.result.map_err(|errno| MeasureError::call(call, errno))?;
-        self.sheet.record(class, at, outcome.dur_ns as f64);
+        self.record(class, at, outcome.dur_ns as f64);
         Ok(reply)
     }
 
@@ -157,10 +182,10 @@ impl<'a> Bench<'a> {
             return Ok(None);
         }
         self.disturb();
-        let outcome = self.fs.call(call);
+        let outcome = self.make(call);
         match outcome.result {
             Ok(reply) => {
-                self.sheet.record(class, at, outcome.dur_ns as f64);
+                self.record(class, at, outcome.dur_ns as f64);
                 Ok(Some(reply))
             }
             Err(errno) if is_fatal(errno) => Err(MeasureError::call(call, errno)),
@@ -174,7 +199,7 @@ impl<'a> Bench<'a> {
     /// Makes a call that must fail with `expected`, and writes its time down.
     pub(super) fn timed_failure(&mut self, class: Class, call: &Call<'_>, expected: Errno) -> Result<(), MeasureError> {
         if let Some(ns) = self.failure(class, call, expected)? {
-            self.sheet.record(class, 0, ns);
+            self.record(class, 0, ns);
         }
         Ok(())
     }
@@ -190,7 +215,7 @@ impl<'a> Bench<'a> {
             return Ok(None);
         }
         self.disturb();
-        let outcome = self.fs.call(call);
+        let outcome = self.make(call);
         match outcome.result {
             Err(errno) if errno == expected => return Ok(Some(outcome.dur_ns as f64)),
             Err(errno) if is_fatal(errno) => return Err(MeasureError::call(call, errno)),
@@ -203,19 +228,19 @@ impl<'a> Bench<'a> {
     /// Makes a call whose time is wanted but not filed yet.
     pub(super) fn outcome(&mut self, call: &Call<'_>) -> Outcome {
         self.disturb();
-        self.fs.call(call)
+        self.make(call)
     }
 
     /// Makes a call that belongs to no measurement.
     pub(super) fn quiet(&mut self, call: &Call<'_>) -> Result<Reply, MeasureError> {
         self.poll()?;
-        self.fs.call(call).result.map_err(|errno| MeasureError::call(call, errno))
+        self.make(call).result.map_err(|errno| MeasureError::call(call, errno))
     }
 
     pub(super) fn open(&mut self, at: At<'_>, flags: OpenFlags) -> Result<Fd, MeasureError> {
         self.poll()?;
         let call = Call::Open { at, flags, mode: FILE_MODE };
-        self.fs.call(&call).fd().map_err(|errno| MeasureError::call(&call, errno))
+        self.make(&call).fd().map_err(|errno| MeasureError::call(&call, errno))
     }
 
     pub(super) fn close(&mut self, fd: Fd) -> Result<(), MeasureError> {
@@ -280,6 +305,26 @@ impl<'a> Bench<'a> {
     /// Writes a file back and takes its data out of the cache.
     pub(super) fn evict(&mut self, fd: Fd) -> Result<CacheState, MeasureError> {
         self.fs.evict(fd).map_err(|source| MeasureError::Io { doing: "taking a file out of the cache", source })
+    }
+
+    /// Does something several times in a row: what is timed meanwhile tells what calls cost after their like.
+    pub(super) fn in_a_row(
+        &mut self,
+        times: usize,
+        each: &mut dyn FnMut(&mut Self) -> Result<(), MeasureError>,
+    ) -> Result<(), MeasureError> {
+        self.sheet.set_in_a_row(true);
+        let done = (0..times).try_for_each(|_| each(self));
+        self.sheet.set_in_a_row(false);
+        done
+    }
+
+    /// Makes a call, and notes how far back the last of its kind is.
+    pub(super) fn make(&mut self, call: &Call<'_>) -> Outcome {
+        self.made += 1;
+        let last = self.last.insert(call_name(call), self.made);
+        self.distance = last.map_or(u64::MAX, |last| self.made - last);
+        self.fs.call(call)
     }
 
     /// A size for a large file: what is wanted, or an eighth of the free space on a small target; at least 4 MB.

@@ -2,7 +2,7 @@
 
 use super::bench::{Bench, Dir};
 use super::{Group, MeasureError, Mode};
-use posix::{Call, Fallocate, Fd, OpenFlags};
+use posix::{AccessMode, Call, Fallocate, Fd, OpenFlags};
 use system::vector::Class;
 
 /// A block, for where writes start; larger than or equal to that of any file system measured.
@@ -18,6 +18,26 @@ enum Item {
     ExtendAllocated(u64),
     Fallocate(u64),
 }
+
+impl Item {
+    fn bytes(self) -> u64 {
+        let (Item::Read(bytes)
+        | Item::Overwrite(bytes)
+        | Item::Append(bytes)
+        | Item::Extend(bytes)
+        | Item::ExtendAllocated(bytes)
+        | Item::Fallocate(bytes)) = self;
+        bytes
+    }
+}
+
+/// One in so many requests comes after other calls: so many times five.
+const ELSEWHERE_EVERY: usize = 8;
+const ELSEWHERE: usize = 8;
+
+/// Requests that are made in a row, and the largest of them: what larger ones cost, the memory that they copy decides.
+const REQUESTS_IN_A_ROW: usize = 10;
+const REPEATED_BYTES: u64 = 16 << 10;
 
 /// Files that grow by little at the same time, and what they begin with.
 /// Where memory is short, so much may be dirty before it is written back: a writer that has to wait for others' data is no price of its own call
@@ -94,6 +114,10 @@ impl Group for Data {
             if !b.go_on()? {
                 break;
             }
+            // Now and then a program has done something else before.
+            if b.has_processor() && b.pick(ELSEWHERE_EVERY) == 0 {
+                elsewhere(b, dir)?;
+            }
             match item {
                 Item::Read(size) => {
                     let offset = Some(self.approach(b, big, size)?);
@@ -119,6 +143,9 @@ impl Group for Data {
                 }
                 Item::Fallocate(size) => fallocate(b, dir, size)?,
             }
+        }
+        if !self.crowded && b.has_processor() {
+            self.repeat(b, dir, big, &mut logs)?;
         }
         logs.into_iter().chain(old_logs).try_for_each(|log| log.end(b, dir))?;
         if self.kept_bytes >= KEPT_BYTES {
@@ -162,6 +189,51 @@ impl Data {
         b.close(fd)?;
         self.kept.push(name);
         self.kept_bytes += writes * size.max(BLOCK_BYTES);
+        Ok(())
+    }
+
+    /// Requests of one kind and size in a row, through one file: as programs read and write.
+    fn repeat(&mut self, b: &mut Bench<'_>, dir: Dir, big: Fd, logs: &mut [Log]) -> Result<(), MeasureError> {
+        let mut items: Vec<Item> = Vec::new();
+        items.extend(Class::ReadCached.points().iter().map(|&size| Item::Read(size)));
+        items.extend(Class::WriteCached.points().iter().map(|&size| Item::Overwrite(size)));
+        items.extend(Class::WriteAppend.points().iter().map(|&size| Item::Append(size)));
+        // A block has room for some of them.
+        let lengthens = Class::WriteExtend.points().iter().filter(|&&size| size * 4 <= BLOCK_BYTES);
+        items.extend(lengthens.map(|&size| Item::Extend(size)));
+        items.retain(|item| item.bytes() <= REPEATED_BYTES);
+        b.shuffle(&mut items);
+        for item in items {
+            if !b.go_on()? {
+                break;
+            }
+            let chosen = b.pick(logs.len());
+            let size = item.bytes();
+            let mut offset = self.place(b, size * REQUESTS_IN_A_ROW as u64);
+            b.in_a_row(REQUESTS_IN_A_ROW, &mut |b| {
+                let at = Some(offset);
+                offset += size;
+                match item {
+                    Item::Read(_) => {
+                        b.quiet(&Call::Read { fd: big, offset: at, len_bytes: size })?;
+                        b.timed(Class::ReadCached, size, &Call::Read { fd: big, offset: at, len_bytes: size })?;
+                    }
+                    Item::Overwrite(_) => {
+                        b.quiet(&Call::Read { fd: big, offset: at, len_bytes: size })?;
+                        let call = Call::Write { fd: big, offset: at, len_bytes: size, data: None };
+                        b.timed(Class::WriteCached, size, &call)?;
+                    }
+                    Item::Append(_) => self.append(b, dir, size)?,
+                    Item::Extend(_) => {
+                        if let Some(log) = logs.get_mut(chosen) {
+                            log.extend(b, dir, size)?;
+                        }
+                    }
+                    Item::ExtendAllocated(_) | Item::Fallocate(_) => {}
+                }
+                Ok(())
+            })?;
+        }
         Ok(())
     }
 
@@ -249,6 +321,19 @@ impl Log {
         b.close(self.fd)?;
         b.unlink(dir.at(&self.name))
     }
+}
+
+/// Calls that are no requests of data, as many as change what the processor's caches hold.
+fn elsewhere(b: &mut Bench<'_>, dir: Dir) -> Result<(), MeasureError> {
+    let at = dir.at("big");
+    for _ in 0..ELSEWHERE {
+        b.quiet(&Call::Stat { at, follow: true })?;
+        b.quiet(&Call::Access { at, mode: AccessMode { read: true, ..AccessMode::default() } })?;
+        let fd = b.open(at, OpenFlags::READ)?;
+        b.quiet(&Call::Fstat { fd })?;
+        b.close(fd)?;
+    }
+    Ok(())
 }
 
 fn fallocate(b: &mut Bench<'_>, dir: Dir, size: u64) -> Result<(), MeasureError> {

@@ -105,14 +105,14 @@ type Visit<'v> = dyn FnMut(&mut Bench<'_>, u64) -> Result<f64, MeasureError> + '
 fn visit_name(b: &mut Bench<'_>, number: u64) -> Result<f64, MeasureError> {
     let path = format!("far/d{:04}/f{:02}", number / ENTRIES, number % ENTRIES);
     let call = Call::Stat { at: path.as_str().into(), follow: true };
-    let outcome = b.fs.call(&call);
+    let outcome = b.make(&call);
     outcome.result.map_err(|errno| MeasureError::call(&call, errno))?;
     Ok(outcome.dur_ns as f64)
 }
 
 fn visit_data(b: &mut Bench<'_>, fd: Fd, number: u64, len_bytes: u64) -> Result<f64, MeasureError> {
     let call = Call::Read { fd, offset: Some(number * REQUEST_BYTES), len_bytes };
-    let outcome = b.fs.call(&call);
+    let outcome = b.make(&call);
     outcome.result.map_err(|errno| MeasureError::call(&call, errno))?;
     Ok(outcome.dur_ns as f64)
 }

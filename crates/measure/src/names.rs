@@ -62,6 +62,19 @@ enum Script {
     Deep,
 }
 
+/// The scripts that programs repeat many times. The others are seldom made in a row, or make what has a class of its own then.
+const REPEATED: &[Script] = &[
+    Script::ReadFile,
+    Script::MapFile,
+    Script::Rename,
+    Script::Link,
+    Script::OpenAttributes,
+    Script::Xattr,
+    Script::Question,
+];
+/// How often in a row.
+const RUN_OF_SCRIPTS: usize = 8;
+
 const SCRIPTS: &[Script] = &[
     Script::ReadFile,
     Script::MapFile,
@@ -226,6 +239,9 @@ impl Group for Names {
             let chosen = b.pick(self.places.len());
             self.run(b, script, chosen)?;
         }
+        if b.has_processor() {
+            self.repeat(b)?;
+        }
         self.burst(b, each * NEW_FILES)?;
         while !self.directories.is_empty() {
             self.remove_directory(b)?;
@@ -351,6 +367,51 @@ impl Names {
         }
         self.made.extend(names.into_iter().map(|name| (dir, name)));
         Ok(())
+    }
+
+    /// Each script several times in a row, on other files of one directory: as programs do that walk through a tree or copy one.
+    fn repeat(&mut self, b: &mut Bench<'_>) -> Result<(), MeasureError> {
+        let mut scripts = REPEATED.to_vec();
+        b.shuffle(&mut scripts);
+        for script in scripts {
+            if !b.go_on()? {
+                break;
+            }
+            let chosen = b.pick(self.places.len());
+            b.in_a_row(RUN_OF_SCRIPTS, &mut |b| self.run(b, script, chosen))?;
+        }
+        let chosen = b.pick(self.places.len());
+        self.repeat_calls(b, chosen)
+    }
+
+    /// The commonest calls several times in a row, with nothing in between.
+    fn repeat_calls(&mut self, b: &mut Bench<'_>, number: usize) -> Result<(), MeasureError> {
+        let Some(place) = self.places.get(number) else { return Ok(()) };
+        let (Some(dir), Some(name)) = (place.dir, place.files.first()) else { return Ok(()) };
+        // Those whose attributes never change, as in the scripts.
+        let names: Vec<&String> = place.files.iter().step_by(2).take(RUN_OF_SCRIPTS).collect();
+        names.iter().try_for_each(|name| approach(b, dir.at(name)))?;
+        let fd = b.open(dir.at(name), OpenFlags::READ)?;
+        let mode = AccessMode { read: true, ..AccessMode::default() };
+        let stats: Vec<Call<'_>> = names.iter().map(|name| Call::Stat { at: dir.at(name), follow: true }).collect();
+        let accesses: Vec<Call<'_>> = names.iter().map(|name| Call::Access { at: dir.at(name), mode }).collect();
+        let seeks = vec![Call::Seek { fd, offset: 0, whence: Whence::Set }; RUN_OF_SCRIPTS];
+        for (class, calls) in [
+            (Class::Stat, stats),
+            (Class::Access, accesses),
+            (Class::Fstat, vec![Call::Fstat { fd }; RUN_OF_SCRIPTS]),
+            (Class::Seek, seeks),
+        ] {
+            let mut calls = calls.iter();
+            b.in_a_row(calls.len(), &mut |b| calls.next().map_or(Ok(()), |call| b.timed(class, 0, call).map(|_| ())))?;
+        }
+        let mut names = names.iter();
+        b.in_a_row(names.len(), &mut |b| {
+            let Some(name) = names.next() else { return Ok(()) };
+            let fd = open_timed(b, Class::Open, dir.at(name), OpenFlags::READ)?;
+            b.timed(Class::Close, 0, &Call::Close { fd }).map(|_| ())
+        })?;
+        b.close(fd)
     }
 
     /// Many new files in a row, as when an archive is unpacked: what a file system leaves for later comes due meanwhile.

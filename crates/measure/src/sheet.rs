@@ -3,7 +3,7 @@
 use posix::CacheState;
 use stats::{QUANTILES, mean, midmean, midmean_interval, quantile};
 use std::collections::BTreeMap;
-use system::Entry;
+use system::{Distance, Entry, Reuse};
 use system::vector::{Class, Part, entry_name};
 
 /// Calls in a batch, of a class that does not wait for the device. Smaller batches hide more of what other programs do, but
@@ -19,6 +19,12 @@ fn waits_for_device(class: Class) -> bool {
     // Of the lookups beside cached inodes few read anything.
     class.part() != Part::Processor && class != Class::LookupNearMiss
 }
+
+/// The least that an entry's distances must say: squares of their logarithms, from the mean, summed. Single calls differ by a third or so; then
+/// the power is known to about a twentieth.
+const TELLING_DISTANCES: f64 = 60.0;
+/// A call that takes longer by more than this power of its distance has not been seen, except by chance.
+const STEEPEST: f64 = 0.5;
 
 /// The least that all rounds together must say of how calls follow the core: squares of the logarithm of the loop's time, from the mean of
 /// each entry, summed.
@@ -42,7 +48,20 @@ struct Series {
     rounds: Vec<Round>,
     /// Every call of the rounds that have ended.
     all: Vec<f64>,
+    reuse: ReuseSums,
     cache: Option<CacheState>,
+}
+
+/// Sums over an entry's calls, for the line of the logarithm of the time over that of the reuse distance.
+#[derive(Clone, Copy, Debug, Default)]
+struct ReuseSums {
+    calls: f64,
+    x: f64,
+    y: f64,
+    xx: f64,
+    xy: f64,
+    /// Of those that are in the mean: how many at each distance, to the nearest power of two.
+    mixed: [u32; Distance::STEPS],
 }
 
 /// Every timed call of a measurement.
@@ -56,6 +75,8 @@ pub(super) struct Sheet {
     probes: Vec<f64>,
     probes_of_rounds: Vec<f64>,
     probes_taken: u64,
+    /// Calls are made in runs of one kind: they tell what the distance does, and are in no mean.
+    in_a_row: bool,
 }
 
 /// What is left of a measurement when it ends.
@@ -76,11 +97,31 @@ impl Sheet {
         self.probes_taken += 1;
     }
 
-    /// Writes down one call.
+    /// Says whether calls are made in runs of one kind from now on.
+    pub(super) fn set_in_a_row(&mut self, in_a_row: bool) {
+        self.in_a_row = in_a_row;
+    }
+
+    /// Writes down one cost.
     pub(super) fn record(&mut self, class: Class, at: u64, ns: f64) {
-        let key = (class, if class.is_curve() { at } else { 0 });
-        let probe_ns = self.probe_ns;
-        self.series.entry(key).or_default().current.push((ns, probe_ns));
+        let (probe_ns, in_a_row) = (self.probe_ns, self.in_a_row);
+        let series = self.series(class, at);
+        if !in_a_row {
+            series.current.push((ns, probe_ns));
+        }
+    }
+
+    /// Writes down a call that is a class's own, and how far back the last of its kind was.
+    pub(super) fn record_call(&mut self, class: Class, at: u64, ns: f64, distance: u64) {
+        self.record(class, at, ns);
+        let in_a_row = self.in_a_row;
+        if !waits_for_device(class) {
+            self.series(class, at).reuse.add(ns, distance, !in_a_row);
+        }
+    }
+
+    fn series(&mut self, class: Class, at: u64) -> &mut Series {
+        self.series.entry((class, if class.is_curve() { at } else { 0 })).or_default()
     }
 
     /// Says in which cache state a class is measured; the less certain of two states stays.
@@ -253,8 +294,42 @@ impl Series {
             samples: self.all.len() as u64,
             quantiles_ns: QUANTILES.iter().map(|&share| tidy(quantile(&sorted, share))).collect(),
             rounds_ns: means.into_iter().map(tidy).collect(),
+            reuse: self.reuse.line(),
             cache: self.cache,
         }
+    }
+}
+
+impl ReuseSums {
+    fn add(&mut self, ns: f64, distance: u64, mixed: bool) {
+        let (x, y) = ((distance.clamp(1, Reuse::FARTHEST) as f64).ln(), ns.max(1.0).ln());
+        self.calls += 1.0;
+        self.x += x;
+        self.y += y;
+        self.xx += x * x;
+        self.xy += x * y;
+        if mixed {
+            self.mixed[Distance::of(distance).step()] += 1;
+        }
+    }
+
+    /// The line, where the distances are far enough from each other to tell.
+    fn line(&self) -> Option<Reuse> {
+        let spread = self.xx - self.x * self.x / self.calls;
+        let mixed: f64 = self.mixed.iter().copied().map(f64::from).sum();
+        if mixed == 0.0 || spread < TELLING_DISTANCES {
+            return None;
+        }
+        let tidy = |value: f64| (value * 1000.0).round() / 1000.0;
+        let power = ((self.xy - self.x * self.y / self.calls) / spread).clamp(0.0, STEEPEST);
+        // One distance at which a call takes as long as these do on average; without a power, their geometric mean.
+        let shares = self.mixed.iter().zip(0..).map(|(&calls, step)| (f64::from(calls) / mixed, f64::from(step)));
+        let distance = if power > 0.0 {
+            shares.map(|(share, step)| share * (step * power).exp2()).sum::<f64>().powf(1.0 / power)
+        } else {
+            shares.map(|(share, step)| share * step).sum::<f64>().exp2()
+        };
+        Some(Reuse { distance: tidy(distance.max(1.0)), power: tidy(power) })
     }
 }
 
@@ -324,6 +399,27 @@ mod tests {
         }
         let done = sheet.finish();
         assert_eq!((done.core_power, done.entries["stat"].mean_ns), (0.0, 1475.0));
+    }
+
+    #[test]
+    fn runs_of_one_kind_are_in_no_mean_but_say_what_the_distance_does() {
+        let mut sheet = Sheet::default();
+        for call in 0..400u64 {
+            sheet.set_in_a_row(false);
+            let distance = 8 << (call % 5);
+            sheet.record_call(Class::Stat, 0, 1000.0 * (distance as f64 / 32.0).powf(0.2), distance);
+            sheet.record_call(Class::Open, 0, 1000.0, 32);
+            sheet.set_in_a_row(true);
+            sheet.record_call(Class::Stat, 0, 1000.0 / 2.0, 1);
+            sheet.record_call(Class::Close, 0, 1000.0, 1);
+        }
+        let entries = sheet.finish().entries;
+        let reuse = entries["stat"].reuse.unwrap();
+        assert_eq!(reuse.power, 0.2);
+        let mean_ns = 1000.0 * (reuse.distance / 32.0).powf(0.2);
+        assert!((entries["stat"].mean_ns / mean_ns - 1.0).abs() < 0.01, "{reuse:?} {}", entries["stat"].mean_ns);
+        assert_eq!(entries["open"].reuse, None, "always at one distance");
+        assert!(!entries.contains_key("close"), "only in a row");
     }
 
     #[test]

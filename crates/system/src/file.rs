@@ -6,7 +6,7 @@
 use super::edit::nearest_name;
 use super::error::position;
 use super::{
-    Behaviour, Entry, FORMAT_VERSION, Parameters, Reference, SyncBeside, SystemProfile, SystemProfileError, WriteLoad,
+    Behaviour, Entry, FORMAT_VERSION, Parameters, Reference, Reuse, SyncBeside, SystemProfile, SystemProfileError, WriteLoad,
 };
 use crate::vector::{Class, entry_name, parse_entry_name};
 use posix::{CacheState, Environment};
@@ -172,6 +172,9 @@ impl SystemProfile {
             if !values.iter().chain(&entry.quantiles_ns).chain(&entry.rounds_ns).copied().all(is_cost) {
                 return wrong(&what, "times must be finite numbers and not negative");
             }
+            if entry.reuse.is_some_and(|r| !(r.distance.is_finite() && r.distance >= 1.0 && is_cost(r.power))) {
+                return wrong(&what, "reuse_distance must be at least 1, and reuse_power a finite number and not negative");
+            }
             if entry.low_ns > entry.high_ns {
                 return wrong(&what, "low_ns is above high_ns");
             }
@@ -267,6 +270,8 @@ struct EntryTable {
     quantiles_ns: Vec<f64>,
     #[serde(default)]
     rounds_ns: Vec<f64>,
+    reuse_distance: Option<f64>,
+    reuse_power: Option<f64>,
     cache: Option<CacheState>,
 }
 
@@ -304,6 +309,7 @@ impl<'de> Visitor<'de> for EntryVisitor {
             samples: table.samples,
             quantiles_ns: table.quantiles_ns,
             rounds_ns: table.rounds_ns,
+            reuse: table.reuse_distance.zip(table.reuse_power).map(|(distance, power)| Reuse { distance, power }),
             cache: table.cache,
         }))
     }

@@ -23,7 +23,7 @@ pub use cache_policy::CachePolicy;
 pub use drift::{Drift, Moved, Reference, References};
 pub use edit::OverrideError;
 pub use error::SystemProfileError;
-pub use price::{PricePoint, PriceTable, Term};
+pub use price::{Distance, PricePoint, PriceTable, Term};
 
 use posix::Environment;
 use serde::{Deserialize, Serialize};
@@ -212,9 +212,34 @@ pub struct Entry {
     /// `mean_ns` (the mean of their central half), its interval and the ranking's uncertainty are drawn from.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub rounds_ns: Vec<f64>,
+    /// How what it costs depends on the calls before it; absent where that was not seen.
+    #[serde(flatten)]
+    pub reuse: Option<Reuse>,
     /// Cache state when measured, where the entry depends on one ("cold", "warm", "unverified").
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cache: Option<posix::CacheState>,
+}
+
+/// How a call's cost depends on its *reuse distance*: how many calls ago one of its kind was made (1: the one just before). The nearer, the more
+/// of the kernel's code and data does it find in the processor's caches.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Reuse {
+    /// The distance that the entry's mean is of, at which a call takes as long as those that were measured do on average.
+    #[serde(rename = "reuse_distance")]
+    pub distance: f64,
+    /// By what power of the distance the call takes longer.
+    #[serde(rename = "reuse_power")]
+    pub power: f64,
+}
+
+impl Reuse {
+    /// Beyond so many calls nothing is left to lose.
+    pub const FARTHEST: u64 = 256;
+
+    /// What the entry's mean is multiplied by at another distance.
+    pub fn factor(self, distance: u64) -> f64 {
+        (distance.clamp(1, Reuse::FARTHEST) as f64 / self.distance).powf(self.power)
+    }
 }
 
 impl Entry {

@@ -1,6 +1,6 @@
 //! Several profiles of one system as one: a machine that drifts is at none of several times as it is over all of them.
 
-use super::{Entry, Parameters, References, SyncBeside, SystemProfile};
+use super::{Entry, Parameters, References, Reuse, SyncBeside, SystemProfile};
 use crate::vector::parse_entry_name;
 use posix::CacheState;
 use stats::{median, midmean, midmean_interval};
@@ -66,6 +66,9 @@ fn pooled_entry(entries: &[&Entry], seed: u64) -> Entry {
     let (low, high) = midmean_interval(&rounds_ns, seed);
     let levels = entries.iter().map(|e| e.quantiles_ns.len()).max().unwrap_or(0);
     let quantile = |level| entries.iter().filter_map(|e| e.quantiles_ns.get(level).copied()).collect::<Vec<f64>>();
+    let middle = |of: fn(&Reuse) -> f64| {
+        median(&entries.iter().filter_map(|e| e.reuse.as_ref().map(of)).collect::<Vec<f64>>())
+    };
     let caches = entries.iter().filter_map(|e| e.cache);
     Entry {
         mean_ns: tidy(midmean(&rounds_ns)),
@@ -74,6 +77,7 @@ fn pooled_entry(entries: &[&Entry], seed: u64) -> Entry {
         samples: entries.iter().map(|e| e.samples).sum(),
         quantiles_ns: (0..levels).filter_map(|level| median(&quantile(level))).collect(),
         rounds_ns,
+        reuse: middle(|r| r.distance).zip(middle(|r| r.power)).map(|(distance, power)| Reuse { distance, power }),
         // The less certain of the states.
         cache: caches.reduce(|a, b| if a == CacheState::Unverified { a } else { b }),
     }

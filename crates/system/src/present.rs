@@ -104,6 +104,10 @@ fn parameters(profile: &SystemProfile) -> Table {
         Cell::from(format!("{}/s", units::show::count(p.writeback_files_per_s as u64))),
     ]);
     table.row(vec![Cell::from("timer overhead, subtracted"), Cell::Ns(p.timer_overhead_ns)]);
+    let repeated: Vec<f64> = profile.entries.values().filter_map(|e| e.reuse).map(|reuse| reuse.factor(1)).collect();
+    if let Some(factor) = stats::median(&repeated) {
+        table.row(vec![Cell::from("a call just after its like takes (median)"), Cell::Ratio(factor)]);
+    }
     table
 }
 

@@ -11,7 +11,7 @@
 //!
 //! A class without an entry in the profile has no price: the caller decides what stands in for it, and says so.
 
-use super::SystemProfile;
+use super::{Reuse, SystemProfile};
 use crate::vector::{Class, parse_entry_name};
 
 /// A price as a linear combination of at most two entries; weights may be negative beyond the last point.
@@ -39,11 +39,37 @@ impl PricePoint {
     }
 }
 
+/// A reuse distance ([`Reuse`]) to the nearest power of two.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Distance(u8);
+
+impl Distance {
+    /// How many there are: from 1 to [`Reuse::FARTHEST`].
+    pub const STEPS: usize = Reuse::FARTHEST.ilog2() as usize + 1;
+
+    /// The power of two.
+    #[inline]
+    pub fn step(self) -> usize {
+        usize::from(self.0)
+    }
+
+    /// Of a number of calls.
+    #[inline]
+    pub fn of(calls: u64) -> Distance {
+        let calls = calls.clamp(1, Reuse::FARTHEST);
+        let below = calls.ilog2();
+        // The middle between two powers is that of their logarithms: a half more than the lower one, and a little less.
+        let up = calls * calls > 1 << (2 * below + 1);
+        Distance((below + u32::from(up)) as u8)
+    }
+}
+
 /// A profile prepared for pricing: entries numbered in the order of [`SystemProfile::entries`], curves sorted by size.
 #[derive(Clone, Debug)]
 pub struct PriceTable {
     names: Vec<String>,
     means_ns: Vec<f64>,
+    by_distance: Vec<[f64; Distance::STEPS]>,
     /// By class number: the points (size, entry) in order of size; a single cost has the one point (0, entry).
     points: Vec<Vec<(u64, u16)>>,
     refuses_fallocate: bool,
@@ -55,6 +81,7 @@ impl PriceTable {
         let mut table = PriceTable {
             names: Vec::with_capacity(profile.entries.len()),
             means_ns: Vec::with_capacity(profile.entries.len()),
+            by_distance: Vec::with_capacity(profile.entries.len()),
             points: vec![Vec::new(); Class::ALL.len()],
             refuses_fallocate: profile.behaviour.preallocates == Some(false),
         };
@@ -63,6 +90,7 @@ impl PriceTable {
             let Ok(number) = u16::try_from(table.names.len()) else { break };
             table.names.push(name.clone());
             table.means_ns.push(entry.mean_ns);
+            table.by_distance.push(std::array::from_fn(|step| entry.reuse.map_or(1.0, |r| r.factor(1 << step))));
             if let Some(points) = table.points.get_mut(class as usize) {
                 points.push((at, number));
             }
@@ -81,6 +109,12 @@ impl PriceTable {
     /// Mean costs by number, nanoseconds.
     pub fn means_ns(&self) -> &[f64] {
         &self.means_ns
+    }
+
+    /// What a cost is multiplied by where a call of the same kind was made so many calls ago ([`Distance`]), by number.
+    #[inline]
+    pub fn reused(&self, entry: usize, distance: Distance) -> f64 {
+        self.by_distance.get(entry).map_or(1.0, |factors| factors[distance.step()])
     }
 
     /// Whether fallocate was refused when the system was measured.
@@ -169,6 +203,19 @@ mod tests {
         assert_eq!(p.get(Class::ReadCached, 1), Some(100.0));
         assert_eq!(p.get(Class::ReadCached, 131072), Some(3200.0));
         assert_eq!(p.get(Class::Create, 0), None);
+    }
+
+    #[test]
+    fn distances_are_powers_of_two_up_to_the_farthest() {
+        let steps: Vec<u8> = [0, 1, 2, 3, 4, 5, 6, 11, 12, 180, 182, 256, u64::MAX].map(|n| Distance::of(n).0).to_vec();
+        assert_eq!(steps, [0, 0, 1, 2, 2, 2, 3, 3, 4, 7, 8, 8, 8]);
+        let mut p = profile(&[("open", 100.0), ("close", 10.0)]);
+        p.entries.get_mut("open").unwrap().reuse = Some(Reuse { distance: 16.0, power: 0.5 });
+        let table = PriceTable::new(&p);
+        let open = table.names().iter().position(|name| name == "open").unwrap();
+        let factors = [1, 16, 64, 100_000].map(|calls| table.reused(open, Distance::of(calls)));
+        assert_eq!(factors, [0.25, 1.0, 2.0, 4.0]);
+        assert_eq!(table.reused(1 - open, Distance::of(1)), 1.0);
     }
 
     #[test]

@@ -198,6 +198,32 @@ fn what_a_system_refuses_is_missing_with_the_reason() {
     assert_eq!(profile.entries["readdir_100"].mean_ns, cost(Class::ReadDir, 100) as f64);
 }
 
+/// Names and attributes are measured in a mixture, where the last call of a kind lies some dozens of calls back. Programs make the same call again
+/// and again: `fcntl` took half of its price so.
+#[test]
+fn what_the_calls_before_cost_a_call_is_found() {
+    let mut fake = roomy();
+    fake.reuse_power = 0.15;
+    let profile = measure(&mut fake, &MeasureOptions::quick(1)).expect("measured");
+    for (class, at) in [
+        (Class::Stat, 0),
+        (Class::Fstat, 0),
+        (Class::Fcntl, 0),
+        (Class::Fchmod, 0),
+        (Class::Rename, 0),
+        (Class::ReadCached, 4096),
+        (Class::WriteExtend, 512),
+    ] {
+        let entry = &profile.entries[&entry_name(class, at)];
+        let reuse = entry.reuse.unwrap_or_else(|| panic!("{class:?}: no distances were seen"));
+        assert!((reuse.power - 0.15).abs() < 0.02, "{class:?}: {reuse:?}");
+        let expected = cost(class, at) as f64 * (reuse.distance / 16.0).powf(0.15);
+        assert!((entry.mean_ns / expected - 1.0).abs() < 0.05, "{class:?}: {} for {expected}", entry.mean_ns);
+    }
+    let unlike = |p: &SystemProfile| p.entries.values().filter(|e| e.reuse.is_some_and(|r| r.power > 0.001)).count();
+    assert_eq!(unlike(&quick().0), 0, "a system without such caches has no such price");
+}
+
 #[test]
 fn the_same_seed_measures_the_same() {
     let options = MeasureOptions { budget: Some(Duration::from_secs(8)), ..MeasureOptions::quick(7) };

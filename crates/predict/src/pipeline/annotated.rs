@@ -223,6 +223,8 @@ pub enum Step {
         over: NodeId,
         over_bytes: u64,
         over_last: bool,
+        /// What the call itself was charged as.
+        class: Class,
     },
     /// Two names were exchanged.
     Exchanged { from_dir: NodeId, to_dir: NodeId },

@@ -3,7 +3,7 @@
 use super::fallback::{Resolved, resolve};
 use super::request::Request;
 use system::vector::Class;
-use system::{PricePoint, PriceTable, SystemProfile};
+use system::{Distance, PricePoint, PriceTable, SystemProfile};
 use trace::Op;
 
 /// Prices the calls of one system and counts its entries.
@@ -17,6 +17,15 @@ pub struct Pricer {
     substituted: Vec<u64>,
     /// Requests that could not be priced: class, operation, count.
     missing: Vec<(Class, Op, u64)>,
+}
+
+/// What changes all of a call's price.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Context {
+    /// Multiplies its latency: write-back in the background, syncs of other threads.
+    pub factor: f64,
+    /// How far back the last call of its kind is.
+    pub distance: Distance,
 }
 
 /// A price, and the entry that made most of it.
@@ -39,6 +48,14 @@ pub struct Fallback {
     pub requests: u64,
 }
 
+impl Context {
+    /// By what an entry's weight is multiplied.
+    #[inline]
+    fn of(self, entry: usize, table: &PriceTable) -> f64 {
+        self.factor * table.reused(entry, self.distance)
+    }
+}
+
 impl Pricer {
     /// Prepares a profile.
     pub fn new(profile: &SystemProfile) -> Pricer {
@@ -57,23 +74,23 @@ impl Pricer {
         self.table.has(class)
     }
 
-    /// Prices a call; `factor` multiplies its latency (write-back in the background).
+    /// Prices a call.
     #[inline]
-    pub fn price(&mut self, op: Op, requests: &[Request], factor: f64) -> Price {
+    pub fn price(&mut self, op: Op, requests: &[Request], context: Context) -> Price {
         let mut price = Price { ns: 0.0, dominant: 0 };
         let mut largest = f64::NEG_INFINITY;
         for request in requests {
             let number = request.class as usize;
             if matches!(self.resolved.get(number), Some(Resolved::Own)) {
-                self.charge(request.class, request.size, request.weight * factor, &mut price, &mut largest);
+                self.charge(request.class, request.size, (request.weight, context), &mut price, &mut largest);
             } else {
-                self.charge_other(op, request, factor, &mut price, &mut largest);
+                self.charge_other(op, request, context, &mut price, &mut largest);
             }
         }
         price
     }
 
-    fn charge_other(&mut self, op: Op, request: &Request, factor: f64, price: &mut Price, largest: &mut f64) {
+    fn charge_other(&mut self, op: Op, request: &Request, context: Context, price: &mut Price, largest: &mut f64) {
         let number = request.class as usize;
         match self.resolved.get(number).cloned() {
             Some(Resolved::Instead(parts)) => {
@@ -82,7 +99,7 @@ impl Pricer {
                 }
                 for part in parts {
                     let size = part.at.size(request.size);
-                    self.charge(part.class, size, request.weight * factor, price, largest);
+                    self.charge(part.class, size, (request.weight, context), price, largest);
                 }
             }
             _ => match self.missing.iter_mut().find(|m| m.0 == request.class && m.1 == op) {
@@ -93,13 +110,20 @@ impl Pricer {
     }
 
     #[inline]
-    fn charge(&mut self, class: Class, size: u64, weight: f64, price: &mut Price, largest: &mut f64) {
+    fn charge(
+        &mut self,
+        class: Class,
+        size: u64,
+        (weight, context): (f64, Context),
+        price: &mut Price,
+        largest: &mut f64,
+    ) {
         let Some(point) = self.table.point(class, size) else { return };
         let mut sum = 0.0;
         let means = self.table.means_ns();
         for term in point.terms() {
             let entry = usize::from(term.entry);
-            let times = term.weight * weight;
+            let times = term.weight * weight * context.of(entry, &self.table);
             if let (Some(count), Some(mean)) = (self.weights.get_mut(entry), means.get(entry)) {
                 *count += times;
                 sum += times * mean;
@@ -113,16 +137,19 @@ impl Pricer {
     }
 
     /// The entries that make a call's price, as [`price`](Pricer::price) charges them: number and weight of each. Charges nothing.
-    pub fn terms(&self, requests: &[Request], factor: f64, each: &mut dyn FnMut(u16, f64)) {
+    pub fn terms(&self, requests: &[Request], context: Context, each: &mut dyn FnMut(u16, f64)) {
         let mut point = |class, size, weight: f64| {
             let terms = self.table.point(class, size);
-            terms.iter().flat_map(PricePoint::terms).for_each(|term| each(term.entry, term.weight * weight));
+            for term in terms.iter().flat_map(PricePoint::terms) {
+                let factor = context.of(usize::from(term.entry), &self.table);
+                each(term.entry, term.weight * weight * factor);
+            }
         };
         for request in requests {
             match self.resolved.get(request.class as usize) {
-                Some(Resolved::Own) => point(request.class, request.size, request.weight * factor),
+                Some(Resolved::Own) => point(request.class, request.size, request.weight),
                 Some(Resolved::Instead(parts)) => {
-                    parts.iter().for_each(|p| point(p.class, p.at.size(request.size), request.weight * factor));
+                    parts.iter().for_each(|p| point(p.class, p.at.size(request.size), request.weight));
                 }
                 _ => {}
             }

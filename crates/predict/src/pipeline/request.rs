@@ -152,7 +152,7 @@ impl Requests {
                 self.add(remove_class(mark), size_bytes, 1.0);
                 self.add(remove_class(mark), 0, -1.0);
             }
-            (Step::Renamed { over_bytes, over_last, .. }, mark @ &Mark::Remove { moved_dirty_bytes, .. }) => {
+            (Step::Renamed { over_bytes, over_last, class, .. }, mark @ &Mark::Remove { moved_dirty_bytes, .. }) => {
                 if over_last && over_bytes > OVER_BYTES {
                     self.add(remove_class(mark), over_bytes, 1.0);
                     self.add(remove_class(mark), OVER_BYTES, -1.0);
@@ -160,7 +160,7 @@ impl Requests {
                 if moved_dirty_bytes > 0 {
                     // The call itself was charged as that of a file which is written back.
                     self.add(Class::RenameOverDirty, moved_dirty_bytes, 1.0);
-                    self.add(Class::RenameOver, 0, -1.0);
+                    self.add(class, 0, -1.0);
                 }
             }
             (Step::Sync { .. } | Step::SyncRange { .. }, Mark::Sync(sync)) => self.sync(sync),
@@ -349,6 +349,9 @@ impl Requests {
             (CleanDirectory, _) => return self.add(Class::FsyncDirClean, 0, 1.0),
             (Names, false) => Class::FsyncDir,
             (Names, true) => Class::FdatasyncDir,
+            // A length without data, as after ftruncate: the log alone is written, as for a name.
+            (Append, false) if mark.dirty_bytes == 0 => Class::FsyncDir,
+            (Append, true) if mark.dirty_bytes == 0 => Class::FdatasyncDir,
             (Overwrite, _) if runs_bytes >= mark.dirty_bytes => scattered,
             (Overwrite, _) => contiguous,
             (Append, false) => Class::FsyncAppend,

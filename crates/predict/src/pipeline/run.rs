@@ -10,16 +10,16 @@ use super::options::{Calls, InitialCaches, Pace, PredictOptions};
 use super::pattern::PatternStage;
 use super::postprocess::{Coverage, CoverageCounter, Postprocess};
 use super::preprocess::Preprocess;
-use super::price::Pricer;
+use super::price::{Context, Pricer};
 use super::request::{Request, Requests};
 use super::source::Workload;
 use super::sync::SyncRules;
 use super::timeline::{CacheTimeline, Counts, Recorder};
 use columnar::FileError;
 use std::path::Path;
-use system::SystemProfile;
+use system::{Distance, SystemProfile};
 use system::vector::Class;
-use trace::{Batch, Call, Event, Paths, Snapshot};
+use trace::{Batch, Call, Event, Op, Paths, Snapshot};
 
 /// A priced call, for those who want each of them (distributions, annotated traces).
 #[derive(Clone, Copy, Debug)]
@@ -42,8 +42,8 @@ pub struct PricedCall<'a> {
     pub ns: f64,
     /// Of that, waiting for write-back: in no entry.
     pub stall_ns: f64,
-    /// What background write-back, and syncs of other threads, multiply the entries by.
-    pub factor: f64,
+    /// What the entries are multiplied by.
+    pub context: Context,
     /// Number of the entry with the largest share.
     pub dominant: u16,
     /// Its system's prices.
@@ -96,6 +96,23 @@ impl Syncing {
     }
 }
 
+/// When each kind of call was made last, by the number of the call.
+#[derive(Debug, Default)]
+struct Recent {
+    calls: u64,
+    last: Vec<Option<u64>>,
+}
+
+impl Recent {
+    /// How far back the last call of a kind is when another is made.
+    fn distance(&mut self, op: Op) -> Distance {
+        self.calls += 1;
+        self.last.resize(Op::ALL.len(), None);
+        let last = self.last[op as usize].replace(self.calls);
+        Distance::of(last.map_or(u64::MAX, |last| self.calls - last))
+    }
+}
+
 /// Systems that share a cache simulation.
 pub(super) struct Group<'p> {
     pub cache: CacheStage,
@@ -105,6 +122,7 @@ pub(super) struct Group<'p> {
     marks: Vec<Mark>,
     recorder: Recorder,
     syncing: Syncing,
+    recent: Recent,
     pace: Pace,
 }
 
@@ -237,6 +255,7 @@ impl<'p> Group<'p> {
             marks: Vec::new(),
             recorder: Recorder::new(),
             syncing: Syncing::default(),
+            recent: Recent::default(),
             pace: options.pace,
         }
     }
@@ -331,6 +350,7 @@ impl<'p> Group<'p> {
         sink: &mut Option<CallSink<'_>>,
     ) {
         let beside = self.syncing.beside(event);
+        let distance = self.recent.distance(event.op());
         for member in &mut self.members {
             let busy = self.cache.is_writing_back(member.now_ns);
             let writeback_factor = if busy { member.slowdown } else { 1.0 };
@@ -339,7 +359,8 @@ impl<'p> Group<'p> {
             let factor = writeback_factor * member.profile.sync_slowdown(beside);
             let rest_ns = member.device_ns.filter(|_| !busy).map(|since_ns| member.now_ns - since_ns);
             let rested = rest_ns.is_some_and(|rest_ns| self.requests.rested(rest_ns));
-            let price = member.pricer.price(event.op(), self.requests.list(), factor);
+            let context = Context { factor, distance };
+            let price = member.pricer.price(event.op(), self.requests.list(), context);
             let throttled_ns = if wrote { self.cache.throttle(member.now_ns) } else { 0.0 };
             let stall_ns = throttled_ns + self.marks.iter().map(Mark::wait_ns).sum::<f64>();
             let ns = price.ns + stall_ns;
@@ -363,7 +384,7 @@ impl<'p> Group<'p> {
                     requests,
                     ns,
                     stall_ns,
-                    factor,
+                    context,
                     dominant: price.dominant,
                     pricer: &member.pricer,
                     unstable: before.unstable,

@@ -5,7 +5,7 @@ use posix::{CacheState, Environment};
 use proptest::prelude::*;
 use std::path::Path;
 use system::{
-    CachePolicy, Entry, FORMAT_VERSION, Parameters, PriceTable, SyncBeside, SystemProfile, SystemProfileError,
+    CachePolicy, Entry, FORMAT_VERSION, Parameters, PriceTable, Reuse, SyncBeside, SystemProfile, SystemProfileError,
     WriteLoad,
 };
 
@@ -17,6 +17,7 @@ fn sample() -> SystemProfile {
         samples: 1000,
         quantiles_ns: (1..=10).map(|i| mean * f64::from(i) / 5.0).collect(),
         rounds_ns: vec![mean * 0.95, mean * 1.05],
+        reuse: Some(Reuse { distance: 12.5, power: 0.125 }),
         cache: Some(CacheState::Cold),
     };
     let mut profile = SystemProfile {

@@ -54,7 +54,7 @@ impl Merge<'_, '_> {
         let seen = seen.map(|observation| self.seen_of(&observation));
         let names = call.pricer.names();
         let mut terms: Vec<(&str, f64, f64)> = Vec::new();
-        call.pricer.terms(call.requests, call.factor, &mut |entry, weight| {
+        call.pricer.terms(call.requests, call.context, &mut |entry, weight| {
             let (name, mean_ns) = (&names[usize::from(entry)], call.pricer.means_ns()[usize::from(entry)]);
             match terms.iter_mut().find(|term| term.0 == name) {
                 Some(term) => (term.1, term.2) = (term.1 + weight, term.2 + weight * mean_ns),

@@ -154,6 +154,11 @@ pub struct Fake {
     pub leaves_changes: bool,
     /// The sync of a file commits the data of all (ext4 with `data=journal`).
     pub journals_data: bool,
+    /// By what power of the reuse distance, over 16 calls, its calls take longer.
+    pub reuse_power: f64,
+    /// Calls so far, and each kind's last.
+    calls: u64,
+    last: BTreeMap<String, u64>,
     /// Something is not committed.
     uncommitted: bool,
     /// Bytes that can be written before the disk is full.
@@ -190,6 +195,9 @@ impl Fake {
             directory_commits: false,
             leaves_changes: false,
             journals_data: false,
+            reuse_power: 0.0,
+            calls: 0,
+            last: BTreeMap::new(),
             uncommitted: false,
             empty_made: 0,
             device_ns: 0,
@@ -771,6 +779,18 @@ impl Fake {
     }
 }
 
+impl Fake {
+    fn reuse_factor(&mut self, call: &Call<'_>) -> f64 {
+        if self.reuse_power == 0.0 {
+            return 1.0;
+        }
+        self.calls += 1;
+        let kind: String = format!("{call:?}").chars().take_while(char::is_ascii_alphanumeric).collect();
+        let distance = self.last.insert(kind, self.calls).map_or(256, |last| (self.calls - last).min(256));
+        (distance as f64 / 16.0).powf(self.reuse_power)
+    }
+}
+
 impl FileSystem for Fake {
     fn core_probe_ns(&self) -> Option<f64> {
         Some(1500.0)
@@ -784,6 +804,7 @@ impl FileSystem for Fake {
         };
         // Two processes at once take half as long again.
         let ns = ns * self.factor * if self.processes > 1 { 3 } else { 2 } / 2;
+        let ns = (ns as f64 * self.reuse_factor(call)) as u64;
         self.now_ns += ns;
         if matches!(call, Call::Fsync { .. } | Call::Fdatasync { .. } | Call::SyncFs) {
             self.device_ns = self.now_ns;

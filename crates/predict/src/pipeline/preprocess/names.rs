@@ -132,15 +132,20 @@ impl Preprocess {
         }
         let over = if to.end == End::Found { to.node } else { NodeId::NONE };
         let (mut over_bytes, mut over_last) = (0, false);
+        // Where the file has other names it stays, and only this name changes: package managers keep the old file by a link.
+        let mut class = Class::Rename;
         if over != NodeId::NONE {
             let record = *self.tree.node(over);
             over_last = record.links <= 1 && record.opens == 0;
             over_bytes = if over_last { record.size_bytes } else { 0 };
+            if record.links <= 1 {
+                class = Class::RenameOver;
+            }
             self.tree.detach(to.slot);
         } else {
             self.set_role(out, &to, Role::Makes);
         }
-        out.steps.push(Step::Call(if over == NodeId::NONE { Class::Rename } else { Class::RenameOver }));
+        out.steps.push(Step::Call(class));
         self.tree.detach(from.slot);
         self.tree.attach(to.slot, moved);
         if self.tree.node(moved).kind == FileKind::Directory {
@@ -160,6 +165,7 @@ impl Preprocess {
             over,
             over_bytes,
             over_last,
+            class,
         });
         if over != NodeId::NONE {
             self.reap(out, over, false);

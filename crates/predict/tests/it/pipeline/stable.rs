@@ -218,6 +218,19 @@ fn a_log_carries_the_names_of_others() {
     assert_eq!([&got[202], &got[204]], ["fsync_app_4096 fsync_log_100", "fsync_app_4096"]);
 }
 
+/// SQLite's sync after it has cut its journal was priced as one of 4 KB more: 282 us on ext4, and 191 were measured.
+#[test]
+fn a_length_without_data_costs_what_a_name_does() {
+    let mut t = Trace::new().has("/f", 64 * K);
+    let f = t.open("/f", flag::WRITE);
+    t.fd(Op::Ftruncate, f).req_bytes = Some(8 * K);
+    t.fd(Op::Fdatasync, f);
+    t.fd(Op::Ftruncate, f).req_bytes = Some(4 * K);
+    t.fd(Op::Fsync, f);
+    let got = cold(&t);
+    assert_eq!([&got[2], &got[4]], ["fds_dir", "fsync_dir"]);
+}
+
 #[test]
 fn pages_side_by_side_cost_less_than_scattered_ones() {
     let mut t = Trace::new().has("/db", 1024 * K);

@@ -3,13 +3,38 @@
 use super::builder::{Trace, cold, primes};
 use predict::cache_sizes::cache_sizes;
 use predict::explain;
-use predict::pipeline::{CachePolicy, PredictError, PredictOptions, predict};
+use predict::pipeline::{CachePolicy, PredictError, PredictOptions, PricedCall, predict, predict_calls};
 use predict::rank;
 use system::vector::Class;
-use system::{Entry, SystemProfile};
+use system::{Entry, Reuse, SystemProfile};
 use trace::{Op, flag};
 
 const K: u64 = 1024;
+
+/// `fcntl` again and again took half of what it takes in a mixture, where it is measured.
+#[test]
+fn a_call_just_after_its_like_costs_less() {
+    let mut t = Trace::new().has("/f", 10).has("/g", 10);
+    let kinds = [Op::Chmod, Op::Access, Op::ReadLink, Op::Utimens];
+    t.on(Op::Stat, "/f");
+    t.on(Op::Stat, "/f");
+    for i in 0..15 {
+        t.on(kinds[i % 4], "/f");
+    }
+    t.on(Op::Stat, "/f");
+    let mut system = primes();
+    let stat = system.entries.get_mut("stat").unwrap();
+    (stat.mean_ns, stat.reuse) = (1000.0, Some(Reuse { distance: 16.0, power: 0.25 }));
+    let mut stats = Vec::new();
+    let mut each = |call: PricedCall<'_>| {
+        if call.event.op() == Op::Stat {
+            stats.push(call.ns);
+        }
+    };
+    predict_calls(&t.workload(t.calls()), &[system], &PredictOptions::default(), Some(&mut each)).expect("predicted");
+    assert_eq!(stats[1..], [500.0, 1000.0], "one call ago, and sixteen");
+    assert!(stats[0] >= 2000.0, "never before: as far as can be");
+}
 
 /// A bit of everything.
 fn mixed() -> Trace {
