@@ -114,17 +114,19 @@ impl Group for Data {
             if !b.go_on()? {
                 break;
             }
-            // Now and then a program has done something else before.
+            // What is near is brought near; now and then a program has done something else since.
+            let offset = match item {
+                Item::Read(size) | Item::Overwrite(size) => Some(self.approach(b, big, size)?),
+                _ => None,
+            };
             if b.has_processor() && b.pick(ELSEWHERE_EVERY) == 0 {
                 elsewhere(b, dir)?;
             }
             match item {
                 Item::Read(size) => {
-                    let offset = Some(self.approach(b, big, size)?);
                     b.timed(Class::ReadCached, size, &Call::Read { fd: big, offset, len_bytes: size })?;
                 }
                 Item::Overwrite(size) => {
-                    let offset = Some(self.approach(b, big, size)?);
                     let call = Call::Write { fd: big, offset, len_bytes: size, data: None };
                     b.timed(Class::WriteCached, size, &call)?;
                 }

@@ -3,8 +3,8 @@
 use posix::CacheState;
 use stats::{QUANTILES, mean, midmean, midmean_interval, quantile};
 use std::collections::BTreeMap;
-use system::{Distance, Entry, Reuse};
 use system::vector::{Class, Part, entry_name};
+use system::{Distance, Entry, Reuse};
 
 /// Calls in a batch, of a class that does not wait for the device. Smaller batches hide more of what other programs do, but
 /// also of what the file system's own helpers do: a create in a hundred that waits for btrfs's workers belongs to the price.
@@ -62,6 +62,8 @@ struct ReuseSums {
     xy: f64,
     /// Of those that are in the mean: how many at each distance, to the nearest power of two.
     mixed: [u32; Distance::STEPS],
+    /// How many are in runs.
+    in_runs: u32,
 }
 
 /// Every timed call of a measurement.
@@ -310,14 +312,17 @@ impl ReuseSums {
         self.xy += x * y;
         if mixed {
             self.mixed[Distance::of(distance).step()] += 1;
+        } else {
+            self.in_runs += 1;
         }
     }
 
-    /// The line, where the distances are far enough from each other to tell.
+    /// The line, where the distances are far enough from each other to tell. Calls that are never made in runs have none: what comes before them
+    /// may change more than what the caches hold.
     fn line(&self) -> Option<Reuse> {
         let spread = self.xx - self.x * self.x / self.calls;
         let mixed: f64 = self.mixed.iter().copied().map(f64::from).sum();
-        if mixed == 0.0 || spread < TELLING_DISTANCES {
+        if mixed == 0.0 || self.in_runs == 0 || spread < TELLING_DISTANCES {
             return None;
         }
         let tidy = |value: f64| (value * 1000.0).round() / 1000.0;
@@ -409,7 +414,9 @@ mod tests {
             let distance = 8 << (call % 5);
             sheet.record_call(Class::Stat, 0, 1000.0 * (distance as f64 / 32.0).powf(0.2), distance);
             sheet.record_call(Class::Open, 0, 1000.0, 32);
+            sheet.record_call(Class::Chmod, 0, 1000.0 * distance as f64, distance);
             sheet.set_in_a_row(true);
+            sheet.record_call(Class::Open, 0, 1000.0, 32);
             sheet.record_call(Class::Stat, 0, 1000.0 / 2.0, 1);
             sheet.record_call(Class::Close, 0, 1000.0, 1);
         }
@@ -419,6 +426,7 @@ mod tests {
         let mean_ns = 1000.0 * (reuse.distance / 32.0).powf(0.2);
         assert!((entries["stat"].mean_ns / mean_ns - 1.0).abs() < 0.01, "{reuse:?} {}", entries["stat"].mean_ns);
         assert_eq!(entries["open"].reuse, None, "always at one distance");
+        assert_eq!(entries["chmod"].reuse, None, "never in a row");
         assert!(!entries.contains_key("close"), "only in a row");
     }
 

