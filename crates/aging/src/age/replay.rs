@@ -14,11 +14,11 @@ use super::options::{AgeOptions, DataMode, Every, Room};
 use super::result::{AgeResult, ControlPoint, Counters, DayRow, PlanIdentity};
 use super::state::{STATE_VERSION, State};
 use super::window::{Action, Window};
-use super::writer::{Report, Writer};
+use super::writer::{self, Report};
 use crate::format::{Placement, Reader};
 use crate::{DAY_NS, NodeId};
 use layout::geometry::Groups;
-use posix::{Call, FileSystem, Outcome, Process, Step};
+use posix::{Call, FileSystem, Step};
 use rustc_hash::FxHashSet;
 use stats::random::{GOLDEN, finalise};
 use std::io;
@@ -621,47 +621,37 @@ fn scramble(seed: u64, node: NodeId) -> u64 {
     finalise(seed.wrapping_mul(GOLDEN) ^ node.0)
 }
 
-/// A writer lent to the runner.
-struct Lent<'a, 'w>(&'a mut Writer<'w>);
-
-impl Process for Lent<'_, '_> {
-    fn next(&mut self, last: Option<&Outcome>) -> Step<'_> {
-        self.0.next(last)
-    }
-}
-
 /// Runs a window's writers. A signal interrupts the runner; what is left is finished here if the state at the window's end is to be
 /// known.
 fn perform<F: FileSystem>(fs: &mut F, window: &Window, to_the_end: bool) -> io::Result<Report> {
     window.begin();
-    let mut writers: Vec<Writer<'_>> =
-        (0..window.writers()).filter(|n| !window.queue(*n).is_empty()).map(|n| Writer::new(window, n)).collect();
-    let lent = writers.iter_mut().map(|writer| Box::new(Lent(writer)) as Box<dyn Process + '_>).collect();
-    match fs.run(lent) {
+    let mut writers: Vec<writer::Progress> =
+        (0..window.writers()).filter(|n| !window.queue(*n).is_empty()).map(writer::Progress::new).collect();
+    match fs.run(writers.iter_mut().map(|at| at.go_on(window)).collect()) {
         Err(error) if error.kind() == io::ErrorKind::Interrupted && to_the_end => {
             finish_alone(fs, window, &mut writers)
         }
         ran => ran?,
     }
     let mut all = Report::default();
-    for writer in writers {
-        all.calls += writer.report.calls;
-        all.written_bytes += writer.report.written_bytes;
-        all.unsupported += writer.report.unsupported;
-        all.failures.extend(writer.report.failures);
+    for writer::Progress { report, .. } in writers {
+        all.calls += report.calls;
+        all.written_bytes += report.written_bytes;
+        all.unsupported += report.unsupported;
+        all.failures.extend(report.failures);
     }
     all.failures.sort_unstable_by_key(|failure| failure.job);
     Ok(all)
 }
 
 /// What writers were interrupted in, job by job, in turns.
-fn finish_alone<F: FileSystem>(fs: &mut F, window: &Window, writers: &mut [Writer<'_>]) {
+fn finish_alone<F: FileSystem>(fs: &mut F, window: &Window, writers: &mut [writer::Progress]) {
     window.tolerate();
-    writers.iter_mut().for_each(Writer::restart_job);
+    let mut writers: Vec<_> = writers.iter_mut().map(|at| at.go_on(window)).collect();
     let mut going_on = true;
     while going_on {
         going_on = false;
-        for writer in writers.iter_mut() {
+        for writer in &mut writers {
             let mut last = None;
             loop {
                 match writer.next(last.as_ref()) {

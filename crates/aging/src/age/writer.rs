@@ -3,7 +3,7 @@
 use super::options::DataMode;
 use super::window::{Action, Job, Window};
 use crate::NodeId;
-use posix::{At, Call, Errno, Fallocate, Fd, Mode, OpenFlags, Outcome, Process, Reply, Step};
+use posix::{At, Call, Calls, Errno, Fallocate, Fd, Mode, OpenFlags, Outcome, Process, Reply};
 use rustc_hash::FxHashSet;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt as _;
@@ -34,224 +34,179 @@ pub(super) struct Report {
     pub(super) failures: Vec<Failure>,
 }
 
-/// Where a writer is within a job.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Phase {
-    /// Before the job; no call is out.
-    Start,
-    /// The descriptor of another file is being closed.
-    Closing,
-    Opening,
-    /// Bytes done so far.
-    Body(u64),
-    /// A tolerant append sets the length.
-    Trimming,
-    /// The one call of a job that needs no descriptor.
-    Single,
-    /// Taking back what a job did before it failed.
-    Undoing(Errno),
-    /// The partly written file is closed, then removed.
-    UndoClosing(Errno),
-    /// The last descriptor is being closed.
-    Ending,
-}
-
-/// What comes after an outcome.
-enum Next {
-    /// The job is done.
-    JobDone,
-    /// Go on in this phase, with a call.
-    Call(Phase),
-}
-
-/// Performs one writer's queue of a window.
+/// How far a writer is with its queue of a window. A writer that was interrupted begins the job under way again, and
+/// may find left-overs of itself.
 #[derive(Debug)]
-pub(super) struct Writer<'w> {
-    window: &'w Window,
+pub(super) struct Progress {
     number: usize,
     /// Place in the queue.
     place: usize,
-    phase: Phase,
-    open: Option<(NodeId, Fd)>,
     failed: FxHashSet<NodeId>,
     pub(super) report: Report,
 }
 
+impl Progress {
+    /// That of the writer of a number.
+    pub(super) fn new(number: usize) -> Progress {
+        Progress { number, place: 0, failed: FxHashSet::default(), report: Report::default() }
+    }
+
+    /// The writer as a process.
+    pub(super) fn go_on<'w>(&'w mut self, window: &'w Window) -> Box<dyn Process + 'w> {
+        Box::new(posix::process(move |calls| Writer { window, calls, open: None, at: self }.work()))
+    }
+}
+
+/// Performs one writer's queue of a window.
+struct Writer<'w> {
+    window: &'w Window,
+    calls: Calls<'w>,
+    open: Option<(NodeId, Fd)>,
+    at: &'w mut Progress,
+}
+
 impl<'w> Writer<'w> {
-    pub(super) fn new(window: &'w Window, number: usize) -> Writer<'w> {
-        let report = Report::default();
-        Writer { window, number, place: 0, phase: Phase::Start, open: None, failed: FxHashSet::default(), report }
+    async fn work(mut self) {
+        let window = self.window;
+        while let Some(&number) = window.queue(self.at.number).get(self.at.place)
+            && let Some(job) = window.jobs.get(number as usize)
+            && !window.is_stopping()
+        {
+            if !window.may_start(number, job) {
+                self.calls.blocked().await;
+                continue;
+            }
+            // A file that is still to be made may belong into a directory: what was put off is done in order.
+            let put_off = job.action == Action::Rmdir && window.was_full();
+            if put_off || self.at.failed.contains(&job.node) {
+                self.fail(number, job, None);
+            } else if let Err(errno) = self.perform(job).await {
+                self.fail(number, job, Some(errno));
+            }
+            self.at.place += 1;
+            window.reached(self.at.number, self.at.place);
+        }
+        self.close().await;
     }
 
-    /// After an interruption: the job under way is begun again, and may find left-overs of itself.
-    pub(super) fn restart_job(&mut self) {
-        self.phase = Phase::Start;
-        self.open = None;
-    }
-
-    fn job(&self) -> Option<(u32, &'w Job)> {
-        let number = *self.window.queue(self.number).get(self.place)?;
-        Some((number, self.window.jobs.get(number as usize)?))
-    }
-
-    fn advance(&mut self) {
-        self.place += 1;
-        self.phase = Phase::Start;
-        self.window.reached(self.number, self.place);
-    }
-
-    fn fail(&mut self, number: u32, node: NodeId, errno: Option<Errno>) {
+    fn fail(&mut self, number: u32, job: &Job, errno: Option<Errno>) {
         let errno = errno.filter(|e| !(self.window.was_full() && is_consequence(*e)));
-        self.report.failures.push(Failure { job: number, errno });
-        self.failed.insert(node);
+        self.at.report.failures.push(Failure { job: number, errno });
+        self.at.failed.insert(job.node);
         match errno {
             Some(errno) if is_full(errno) => self.window.fill_up(),
             // The run ends here; the other writers need not go on.
             Some(_) => self.window.stop(),
             None => {}
         }
-        self.advance();
     }
 
-    /// What the outcome of the call that was out leads to.
-    fn digest(&mut self, number: u32, job: &'w Job, outcome: &Outcome) -> Next {
-        self.report.calls += 1;
-        match self.phase {
-            Phase::Start => unreachable!("no call is out before a job"),
-            Phase::Ending => Next::JobDone,
-            Phase::Closing => {
-                // A deferred write error (NFS, quota) shows here, after the job it belongs to; the next fsync or
-                // write of that file system shows it as well.
-                self.open = None;
-                self.begin(job)
-            }
-            Phase::Opening => match outcome.fd() {
-                Ok(fd) => {
-                    self.open = Some((job.node, fd));
-                    self.body(job)
-                }
-                Err(Errno::ENOENT) if self.window.is_tolerant() && job.action != Action::Create => {
-                    self.advance();
-                    Next::JobDone
-                }
-                Err(errno) => self.failed_with(number, job, errno),
+    async fn call(&mut self, call: Call<'w>) -> Outcome {
+        let outcome = self.calls.make(call).await;
+        self.at.report.calls += 1;
+        outcome
+    }
+
+    /// Closes the open file, if there is one. A deferred write error (NFS, quota) shows here, after the job it belongs
+    /// to; the next fsync or write of that file system shows it as well.
+    async fn close(&mut self) {
+        if let Some((_, fd)) = self.open {
+            self.call(Call::Close { fd }).await;
+            self.open = None;
+        }
+    }
+
+    async fn perform(&mut self, job: &'w Job) -> Result<(), Errno> {
+        // A file is closed before its name goes, so that its space goes with it.
+        if self.open.is_some_and(|(node, _)| node != job.node || !job.action.needs_open()) {
+            self.close().await;
+        }
+        if !job.action.needs_open() {
+            return self.change_name(job).await;
+        }
+        let tolerant = self.window.is_tolerant();
+        let fd = match self.open {
+            Some((_, fd)) => fd,
+            None => match self.open(job).await {
+                Err(Errno::ENOENT) if tolerant && job.action != Action::Create => return Ok(()),
+                opened => opened?,
             },
-            Phase::Body(done) => match outcome.result {
+        };
+        if let Err(errno) = self.change_file(job, fd).await {
+            self.undo(job, fd).await;
+            return Err(errno);
+        }
+        if tolerant && job.action == Action::Append {
+            self.call(Call::Ftruncate { fd, len_bytes: job.offset_bytes + job.len_bytes }).await;
+        }
+        Ok(())
+    }
+
+    async fn open(&mut self, job: &'w Job) -> Result<Fd, Errno> {
+        let tolerant = self.window.is_tolerant();
+        let flags = match job.action {
+            Action::Create => OpenFlags { exclusive: !tolerant, truncate: tolerant, ..OpenFlags::CREATE_NEW },
+            _ => OpenFlags::WRITE,
+        };
+        let fd = self.call(Call::Open { at: self.window.path(job).into(), flags, mode: FILE_MODE }).await.fd()?;
+        self.open = Some((job.node, fd));
+        Ok(fd)
+    }
+
+    /// A job of one call, which needs no descriptor.
+    async fn change_name(&mut self, job: &'w Job) -> Result<(), Errno> {
+        let at = At::from(self.window.path(job));
+        let call = match job.action {
+            Action::Mkdir => Call::Mkdir { at, mode: DIRECTORY_MODE },
+            Action::Rmdir => Call::Rmdir { at },
+            Action::Symlink => Call::Symlink { target: symlink_target(job.len_bytes), at },
+            Action::Rename => {
+                let to = At::from(self.window.to(job));
+                Call::Rename { from: at, to, noreplace: false, exchange: false }
+            }
+            _ => Call::Unlink { at },
+        };
+        match self.call(call).await.result {
+            Err(errno) if !(self.window.is_tolerant() && is_left_over(job.action, errno)) => Err(errno),
+            _ => Ok(()),
+        }
+    }
+
+    /// A job on the open file. Nothing is to be done for a file made empty.
+    async fn change_file(&mut self, job: &'w Job, fd: Fd) -> Result<(), Errno> {
+        let writes = matches!(job.action, Action::Create | Action::Append | Action::Overwrite);
+        if writes && job.len_bytes == 0 {
+            return Ok(());
+        }
+        let mut done = 0;
+        loop {
+            match self.call(self.call_on_file(job, fd, done)).await.result {
                 // No progress and no error: POSIX allows it, and it must not loop for ever.
-                Ok(Reply::Count(0)) => self.undo(number, job, Errno::ENOSPC),
+                Ok(Reply::Count(0)) => return Err(Errno::ENOSPC),
                 Ok(Reply::Count(n)) => {
-                    self.report.written_bytes += n;
-                    if done + n < job.len_bytes { Next::Call(Phase::Body(done + n)) } else { self.finish(job) }
+                    self.at.report.written_bytes += n;
+                    done += n;
+                    if done >= job.len_bytes {
+                        return Ok(());
+                    }
                 }
                 Ok(_) => {
                     if matches!(job.action, Action::Create | Action::Append) {
-                        self.report.written_bytes += job.len_bytes;
+                        self.at.report.written_bytes += job.len_bytes;
                     }
-                    self.finish(job)
+                    return Ok(());
                 }
-                Err(Errno::EINTR | Errno::EAGAIN) => Next::Call(Phase::Body(done)),
+                Err(Errno::EINTR | Errno::EAGAIN) => {}
                 Err(Errno::EOPNOTSUPP) if job.action == Action::PunchHole => {
-                    self.report.unsupported += 1;
-                    self.finish(job)
+                    self.at.report.unsupported += 1;
+                    return Ok(());
                 }
-                Err(errno) => self.undo(number, job, errno),
-            },
-            Phase::Trimming => {
-                self.advance();
-                Next::JobDone
+                Err(errno) => return Err(errno),
             }
-            Phase::Single => match outcome.result {
-                Ok(_) => {
-                    self.advance();
-                    Next::JobDone
-                }
-                Err(errno) if self.window.is_tolerant() && is_left_over(job.action, errno) => {
-                    self.advance();
-                    Next::JobDone
-                }
-                Err(errno) => self.failed_with(number, job, errno),
-            },
-            Phase::UndoClosing(errno) => {
-                self.open = None;
-                Next::Call(Phase::Undoing(errno))
-            }
-            Phase::Undoing(errno) => self.failed_with(number, job, errno),
         }
     }
 
-    fn failed_with(&mut self, number: u32, job: &'w Job, errno: Errno) -> Next {
-        self.fail(number, job.node, Some(errno));
-        Next::JobDone
-    }
-
-    /// The first call of a job.
-    fn begin(&mut self, job: &'w Job) -> Next {
-        match self.open {
-            // A file is closed before its name goes, so that its space goes with it.
-            Some((node, _)) if node != job.node || !job.action.needs_open() => Next::Call(Phase::Closing),
-            Some(_) => self.body(job),
-            None if job.action.needs_open() => Next::Call(Phase::Opening),
-            None => Next::Call(Phase::Single),
-        }
-    }
-
-    /// The first call on the open file. Nothing is to be done for a file made empty.
-    fn body(&mut self, job: &'w Job) -> Next {
-        let nothing = matches!(job.action, Action::Create | Action::Append | Action::Overwrite) && job.len_bytes == 0;
-        if nothing { self.finish(job) } else { Next::Call(Phase::Body(0)) }
-    }
-
-    /// After the last call on the open file.
-    fn finish(&mut self, job: &'w Job) -> Next {
-        if self.window.is_tolerant() && job.action == Action::Append && self.phase != Phase::Trimming {
-            return Next::Call(Phase::Trimming);
-        }
-        self.advance();
-        Next::JobDone
-    }
-
-    /// After a failed write: what it left is taken back, so that the file is as before.
-    fn undo(&mut self, number: u32, job: &'w Job, errno: Errno) -> Next {
-        match job.action {
-            Action::Create => Next::Call(Phase::UndoClosing(errno)),
-            Action::Append => Next::Call(Phase::Undoing(errno)),
-            _ => self.failed_with(number, job, errno),
-        }
-    }
-
-    /// The call of the present phase.
-    fn call(&self, job: &'w Job) -> Call<'w> {
-        let path = At::from(self.window.path(job));
-        let fd = self.open.map_or(Fd(u32::MAX), |(_, fd)| fd);
-        match self.phase {
-            Phase::Closing | Phase::UndoClosing(_) | Phase::Ending | Phase::Start => Call::Close { fd },
-            Phase::Opening => {
-                let new = OpenFlags {
-                    exclusive: !self.window.is_tolerant(),
-                    truncate: self.window.is_tolerant(),
-                    ..OpenFlags::CREATE_NEW
-                };
-                let flags = if job.action == Action::Create { new } else { OpenFlags::WRITE };
-                Call::Open { at: path, flags, mode: FILE_MODE }
-            }
-            Phase::Body(done) => self.body_call(job, fd, done),
-            Phase::Trimming => Call::Ftruncate { fd, len_bytes: job.offset_bytes + job.len_bytes },
-            Phase::Undoing(_) if job.action == Action::Create => Call::Unlink { at: path },
-            Phase::Undoing(_) => Call::Ftruncate { fd, len_bytes: job.offset_bytes },
-            Phase::Single => match job.action {
-                Action::Mkdir => Call::Mkdir { at: path, mode: DIRECTORY_MODE },
-                Action::Rmdir => Call::Rmdir { at: path },
-                Action::Symlink => Call::Symlink { target: symlink_target(job.len_bytes), at: path },
-                Action::Rename => {
-                    let to = At::from(self.window.to(job));
-                    Call::Rename { from: path, to, noreplace: false, exchange: false }
-                }
-                _ => Call::Unlink { at: path },
-            },
-        }
-    }
-
-    fn body_call(&self, job: &'w Job, fd: Fd, done: u64) -> Call<'w> {
+    fn call_on_file(&self, job: &Job, fd: Fd, done: u64) -> Call<'w> {
         let offset = job.offset_bytes + done;
         match job.action {
             Action::Truncate => Call::Ftruncate { fd, len_bytes: job.len_bytes },
@@ -264,6 +219,20 @@ impl<'w> Writer<'w> {
                 let len_bytes = (job.len_bytes - done).min(self.window.chunk_bytes);
                 Call::Write { fd, offset: Some(offset), len_bytes, data: None }
             }
+        }
+    }
+
+    /// After a failed write: what it left is taken back, so that the file is as before.
+    async fn undo(&mut self, job: &'w Job, fd: Fd) {
+        match job.action {
+            Action::Create => {
+                self.close().await;
+                self.call(Call::Unlink { at: self.window.path(job).into() }).await;
+            }
+            Action::Append => {
+                self.call(Call::Ftruncate { fd, len_bytes: job.offset_bytes }).await;
+            }
+            _ => {}
         }
     }
 }
@@ -290,46 +259,5 @@ fn is_left_over(action: Action, errno: Errno) -> bool {
         Action::Mkdir | Action::Symlink => errno == Errno::EEXIST,
         Action::Rmdir | Action::Unlink | Action::Rename => errno == Errno::ENOENT,
         _ => false,
-    }
-}
-
-impl Process for Writer<'_> {
-    fn next(&mut self, last: Option<&Outcome>) -> Step<'_> {
-        let mut last = last;
-        loop {
-            let Some((number, job)) = self.job().filter(|_| !(self.phase == Phase::Start && self.window.is_stopping()))
-            else {
-                // A call that was out was the closing of the last descriptor.
-                if self.phase == Phase::Ending && last.is_some() {
-                    self.report.calls += 1;
-                    self.open = None;
-                    self.phase = Phase::Start;
-                }
-                let Some((_, fd)) = self.open else { return Step::Done };
-                self.phase = Phase::Ending;
-                return Step::Call(Call::Close { fd });
-            };
-            let next = match last.take() {
-                Some(outcome) => self.digest(number, job, outcome),
-                None if !self.window.may_start(number, job) => return Step::Blocked,
-                None if self.failed.contains(&job.node) => {
-                    self.fail(number, job.node, None);
-                    continue;
-                }
-                // A file that is still to be made may belong into it: what was put off is done in order.
-                None if job.action == Action::Rmdir && self.window.was_full() => {
-                    self.fail(number, job.node, None);
-                    continue;
-                }
-                None => self.begin(job),
-            };
-            match next {
-                Next::JobDone => {}
-                Next::Call(phase) => {
-                    self.phase = phase;
-                    return Step::Call(self.call(job));
-                }
-            }
-        }
     }
 }

@@ -134,3 +134,37 @@ fn processes_share_descriptors() {
     fs.run(vec![Box::new(writer()), Box::new(writer()), Box::new(writer())]).unwrap();
     assert_eq!(dir.path().join("log").metadata().unwrap().len(), 3000);
 }
+
+#[test]
+fn an_async_block_is_a_process() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut fs = Mounted::open(dir.path()).unwrap();
+    let (made, over) = (&AtomicBool::new(false), &AtomicBool::new(false));
+    let maker = posix::process(|calls| async move {
+        let flags = OpenFlags { create: true, ..OpenFlags::WRITE };
+        let fd = calls.make(Call::Open { at: "log".into(), flags, mode: Mode(0o644) }).await.fd().unwrap();
+        for written in 0..100 {
+            let outcome = calls.make(Call::Write { fd, offset: Some(written), len_bytes: 1, data: None }).await;
+            assert_eq!(outcome.count(), Ok(1));
+        }
+        calls.make(Call::Close { fd }).await.result.unwrap();
+        made.store(true, Ordering::SeqCst);
+    });
+    let reader = posix::process(|calls| async move {
+        while !made.load(Ordering::SeqCst) {
+            calls.blocked().await;
+        }
+        let outcome = calls.make(Call::Stat { at: "log".into(), follow: true }).await;
+        assert_eq!(outcome.stat().unwrap().size_bytes, 100);
+        over.store(true, Ordering::SeqCst);
+    });
+    fs.run(vec![Box::new(reader), Box::new(maker)]).unwrap();
+    assert!(over.load(Ordering::SeqCst), "both went to their end");
+}
+
+#[test]
+fn an_async_block_that_has_ended_stays_so() {
+    let mut process = posix::process(|calls| async move { calls.blocked().await });
+    let steps: Vec<_> = (0..3).map(|_| format!("{:?}", process.next(None))).collect();
+    assert_eq!(steps, ["Blocked", "Done", "Done"]);
+}
