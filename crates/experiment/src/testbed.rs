@@ -120,7 +120,7 @@ pub(crate) fn at_size(
         // Virtual time has no noise.
         repeat: Repeat { rounds: 1, warm_up: false, seed },
     };
-    let result = seqfile::run(fs, &options, &mut |_| {})?;
+    let result = workload::run_on(fs, &options, &mut |_| {})?;
     let points = result.targets.into_iter().flat_map(|target| target.points);
     Ok(AtSize { size_bytes, phases: points.flat_map(|point| point.phases).collect() })
 }

@@ -80,6 +80,12 @@ macro_rules! benchmarks {
                 match self { $(Parameters::$variant(options) => options),* }
             }
         }
+
+        $(impl From<&$module::Options> for Parameters {
+            fn from(options: &$module::Options) -> Parameters {
+                Parameters::$variant(options.clone())
+            }
+        })*
     };
 }
 

@@ -13,10 +13,10 @@ use crate::benchmark::{Benchmark, Prepared, Sample};
 use crate::cleanup::{remove_tree, top};
 use crate::driver::{Driver, poll};
 use crate::random::Random;
-use crate::schedule::{Place, Progress, Repeat};
+use crate::schedule::Repeat;
 use crate::space;
 use crate::steady::Steady;
-use crate::{BenchResult, Parameters, Phase, Point, Round, WorkloadError};
+use crate::{Phase, Point, Round, WorkloadError};
 use posix::FileSystem;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
@@ -180,19 +180,6 @@ impl Benchmark for Options {
             show::count(self.writes)
         )
     }
-}
-
-/// Runs the benchmark on one file system, which is called by its target's name.
-///
-/// # Errors
-/// As [`crate::run`].
-pub fn run(
-    fs: &mut dyn FileSystem,
-    options: &Options,
-    progress: &mut dyn FnMut(&Progress<'_>),
-) -> Result<BenchResult, WorkloadError> {
-    let name = fs.environment().target;
-    crate::run(&Parameters::Hotcold(options.clone()), &mut [Place { name, fs }], progress)
 }
 
 /// The files on one file system, step by step: for who wants to look at the file system between them. They must be

@@ -48,6 +48,6 @@ pub use compare::{Caution, Compared, Comparison, SAME_SHARE, Verdict, compare, c
 pub use copy::{Copied, copy_tree};
 pub use error::WorkloadError;
 pub use result::{BenchResult, CacheNote, Count, Phase, PhaseResult, PointResult, Round, TargetResult, TimedBy, Unit};
-pub use schedule::{Place, Progress, Repeat, run, run_with_logs};
+pub use schedule::{Place, Progress, Repeat, run, run_on, run_with_logs};
 pub use stored::{SCHEMA, load};
 pub use tree::AGED_MARKER;

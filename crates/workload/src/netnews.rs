@@ -15,8 +15,8 @@ use crate::benchmark::{Benchmark, Prepared, Sample};
 use crate::cleanup::{in_own_directory, top};
 use crate::driver::{Driver, poll};
 use crate::random::Random;
-use crate::schedule::{Place, Progress, Repeat};
-use crate::{BenchResult, Parameters, Phase, Point, WorkloadError};
+use crate::schedule::Repeat;
+use crate::{Phase, Point, WorkloadError};
 use posix::{FileSystem, OpenFlags};
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
@@ -136,19 +136,6 @@ impl Benchmark for Options {
             show::count(self.expired.into())
         )
     }
-}
-
-/// Runs the benchmark on one file system, which is called by its target's name.
-///
-/// # Errors
-/// As [`crate::run`].
-pub fn run(
-    fs: &mut dyn FileSystem,
-    options: &Options,
-    progress: &mut dyn FnMut(&Progress<'_>),
-) -> Result<BenchResult, WorkloadError> {
-    let name = fs.environment().target;
-    crate::run(&Parameters::Netnews(options.clone()), &mut [Place { name, fs }], progress)
 }
 
 /// An article: its group and its number there, and its size.

@@ -7,9 +7,9 @@
 
 use crate::benchmark::{Benchmark, Prepared, Sample, Shown};
 use crate::driver::{Driver, poll};
-use crate::schedule::{Place, Progress, Repeat};
+use crate::schedule::Repeat;
 use crate::tree::{self, Skipped, Spread};
-use crate::{BenchResult, Parameters, Phase, Point, WorkloadError};
+use crate::{Phase, Point, WorkloadError};
 use posix::{Call, Errno, Fd, FileKind, FileSystem, Mode, OpenFlags, Reply};
 use serde::{Deserialize, Serialize};
 use std::ffi::OsString;
@@ -75,19 +75,6 @@ impl Benchmark for Options {
     fn differs_by(&self) -> Option<Vec<(&'static str, String)>> {
         Some(vec![("bytes in a call", self.piece_bytes.to_string())])
     }
-}
-
-/// Runs the benchmark on the tree at the root of one file system, which is called by its target's name.
-///
-/// # Errors
-/// As [`crate::run`]; a tree without files.
-pub fn run(
-    fs: &mut dyn FileSystem,
-    options: &Options,
-    progress: &mut dyn FnMut(&Progress<'_>),
-) -> Result<BenchResult, WorkloadError> {
-    let name = fs.environment().target;
-    crate::run(&Parameters::Scan(options.clone()), &mut [Place { name, fs }], progress)
 }
 
 /// The benchmark on one tree.

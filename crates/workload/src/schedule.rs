@@ -79,7 +79,20 @@ pub fn run(
     run_with_logs(parameters, places, Vec::new(), progress)
 }
 
-/// The same with a second file system beside each target, on another disk, for benchmarks that keep a log there
+/// Runs a benchmark on one file system, which is called by its target's name.
+///
+/// # Errors
+/// As [`run`].
+pub fn run_on(
+    fs: &mut dyn FileSystem,
+    parameters: impl Into<Parameters>,
+    progress: &mut dyn FnMut(&Progress<'_>),
+) -> Result<BenchResult, WorkloadError> {
+    let name = fs.environment().target;
+    run(&parameters.into(), &mut [Place { name, fs }], progress)
+}
+
+/// As [`run`] with a second file system beside each target, on another disk, for benchmarks that keep a log there
 /// ([`tpcb`](crate::tpcb)); targets without one keep none.
 ///
 /// # Errors

@@ -12,9 +12,9 @@ use crate::benchmark::{Benchmark, Prepared, Sample};
 use crate::cleanup::{in_own_directory, top};
 use crate::driver::Driver;
 use crate::random::Random;
-use crate::schedule::{Place, Progress, Repeat};
+use crate::schedule::Repeat;
 use crate::script::{Action, Script, compute, cpus, directory, play};
-use crate::{BenchResult, Parameters, Phase, Point, WorkloadError};
+use crate::{Phase, Point, WorkloadError};
 use posix::FileSystem;
 use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
@@ -121,19 +121,6 @@ impl Benchmark for Options {
             self.cpu
         )
     }
-}
-
-/// Runs the benchmark on one file system, which is called by its target's name.
-///
-/// # Errors
-/// As [`crate::run`].
-pub fn run(
-    fs: &mut dyn FileSystem,
-    options: &Options,
-    progress: &mut dyn FnMut(&Progress<'_>),
-) -> Result<BenchResult, WorkloadError> {
-    let name = fs.environment().target;
-    crate::run(&Parameters::Sdet(options.clone()), &mut [Place { name, fs }], progress)
 }
 
 /// The kinds of commands, with their shares in percent and the time they compute in milliseconds.

@@ -8,8 +8,8 @@
 
 use crate::benchmark::{Benchmark, Prepared, Sample, Shown};
 use crate::driver::Driver;
-use crate::schedule::{Place, Progress, Repeat};
-use crate::{BenchResult, Parameters, Phase, Point, WorkloadError};
+use crate::schedule::Repeat;
+use crate::{Phase, Point, WorkloadError};
 use posix::FileSystem;
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
@@ -156,20 +156,6 @@ impl Benchmark for Options {
             ("bytes in a call", self.piece_bytes.to_string()),
         ])
     }
-}
-
-/// Runs the benchmark on one file system, which is called by its target's name. That is aged, fresh or full as the caller has
-/// made it: run on both, results are held against each other with [`compare`](crate::compare()).
-///
-/// # Errors
-/// As [`crate::run`].
-pub fn run(
-    fs: &mut dyn FileSystem,
-    options: &Options,
-    progress: &mut dyn FnMut(&Progress<'_>),
-) -> Result<BenchResult, WorkloadError> {
-    let name = fs.environment().target;
-    crate::run(&Parameters::Seqfile(options.clone()), &mut [Place { name, fs }], progress)
 }
 
 /// The benchmark on one target.

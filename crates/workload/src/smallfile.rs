@@ -8,8 +8,8 @@
 use crate::benchmark::{Benchmark, Prepared, Sample};
 use crate::cleanup::{in_own_directory, top};
 use crate::driver::Driver;
-use crate::schedule::{Place, Progress, Repeat};
-use crate::{BenchResult, Parameters, Phase, Point, Unit, WorkloadError};
+use crate::schedule::Repeat;
+use crate::{Phase, Point, Unit, WorkloadError};
 use posix::FileSystem;
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
@@ -85,19 +85,6 @@ impl Benchmark for Options {
             show::count(self.files_per_directory.into())
         )
     }
-}
-
-/// Runs the benchmark on one file system, which is called by its target's name.
-///
-/// # Errors
-/// As [`crate::run`].
-pub fn run(
-    fs: &mut dyn FileSystem,
-    options: &Options,
-    progress: &mut dyn FnMut(&Progress<'_>),
-) -> Result<BenchResult, WorkloadError> {
-    let name = fs.environment().target;
-    crate::run(&Parameters::Smallfile(options.clone()), &mut [Place { name, fs }], progress)
 }
 
 /// The benchmark on one target.

@@ -8,7 +8,7 @@ use ffs::Ffs;
 use kernel::Lab;
 use layout::scores::score::LayoutScore;
 use posix::{Call, FileSystem, Mode, OpenFlags};
-use workload::hotfiles::{self, Options, Select};
+use workload::hotfiles::{Options, Select};
 use workload::{AGED_MARKER, Phase, Repeat};
 
 pub(crate) const EXPERIMENT: Experiment = Experiment {
@@ -45,7 +45,7 @@ fn run(bench: &mut Bench<'_>) -> Result<Outcome, ExperimentError> {
         let repeat = Repeat { seed: bench.seed(), ..Repeat::once() };
         let options = Options { select: Select::NewerDays(30.0), overwrite: true, repeat, ..Options::default() };
         let mut tell = |p: &workload::Progress<'_>| bench.report(p.point, p.done, Some(p.total));
-        let result = hotfiles::run(&mut lab, &options, &mut tell)?;
+        let result = workload::run_on(&mut lab, &options, &mut tell)?;
         let rate = |phase| {
             let phases = || result.targets.iter().flat_map(|t| &t.points).flat_map(|p| &p.phases);
             phases().find(|p| p.phase == phase).map_or(f64::NAN, |p| p.rate.median / 1048576.0)

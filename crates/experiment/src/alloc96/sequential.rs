@@ -9,7 +9,7 @@ use kernel::{Ino, Lab, Volume as _};
 use layout::scores::file::FileLayout;
 use layout::scores::score::LayoutScore;
 use posix::{Call, FileSystem as _, Mode, OpenFlags};
-use workload::seqfile::{self, Options};
+use workload::seqfile::Options;
 use workload::{Phase, Repeat, TargetResult};
 
 pub(crate) const EXPERIMENT: Experiment = Experiment {
@@ -71,7 +71,7 @@ fn run(bench: &mut Bench<'_>) -> Result<Outcome, ExperimentError> {
         let mut lab = aged.laboratory()?;
         let mut tell =
             |p: &workload::Progress<'_>| bench.report(&format!("{name}: {}", p.point), p.done, Some(p.total));
-        let mut result = seqfile::run(&mut lab, &options, &mut tell)?;
+        let mut result = workload::run_on(&mut lab, &options, &mut tell)?;
         curves.extend(result.targets.pop().map(Curves));
         scores.push((name, score_of_new(&mut aged.laboratory()?, options.data_bytes)?));
     }

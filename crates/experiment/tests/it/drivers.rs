@@ -31,7 +31,7 @@ fn the_sequential_benchmark_runs_and_repeats_itself() {
         let before = lab.usage().unwrap().free_inodes;
         let mut options = seqfile::Options::with_data(4 * MB);
         options.sizes_bytes = vec![1024, 65_536, 1 << 20];
-        let result = seqfile::run(&mut lab, &options, &mut |_| {}).unwrap();
+        let result = workload::run_on(&mut lab, &options, &mut |_| {}).unwrap();
         assert_eq!(lab.usage().unwrap().free_inodes, before, "it has left something behind");
         (serde_json::to_value(&result).unwrap(), lab.now_ns())
     };

@@ -18,8 +18,8 @@ pub use report::text;
 use crate::benchmark::{Benchmark, Prepared, Sample};
 use crate::cleanup::{in_own_directory, top};
 use crate::driver::{Driver, poll};
-use crate::schedule::{Place, Progress, Repeat};
-use crate::{BenchResult, Parameters, Phase, Point, TargetResult, Unit, WorkloadError};
+use crate::schedule::Repeat;
+use crate::{Phase, Point, TargetResult, Unit, WorkloadError};
 use posix::{Call, Errno, Fd, FileSystem, OpenFlags, Whence};
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
@@ -147,19 +147,6 @@ impl Benchmark for Options {
     fn own_report(&self, target: &TargetResult) -> Option<(&'static str, String)> {
         Some(("As PostMark reports it", text(target)?))
     }
-}
-
-/// Runs the benchmark on one file system, which is called by its target's name.
-///
-/// # Errors
-/// As [`crate::run`]; a pool that runs out of files, at which the program stops too.
-pub fn run(
-    fs: &mut dyn FileSystem,
-    options: &Options,
-    progress: &mut dyn FnMut(&Progress<'_>),
-) -> Result<BenchResult, WorkloadError> {
-    let name = fs.environment().target;
-    crate::run(&Parameters::Postmark(options.clone()), &mut [Place { name, fs }], progress)
 }
 
 /// A place in the program's table of files; of size 0 where there is none.

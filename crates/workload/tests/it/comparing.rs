@@ -4,7 +4,7 @@ use crate::fake::Fake;
 use fault::{Fault as _, Kind};
 use posix::Kernel;
 use std::path::Path;
-use workload::seqfile::{self, Options};
+use workload::seqfile::Options;
 use workload::{BenchResult, Parameters, Phase, Place, Repeat, SCHEMA, Verdict, compare, compare_targets, load, scan};
 
 fn options(rounds: u32) -> Options {
@@ -18,7 +18,7 @@ fn options(rounds: u32) -> Options {
 }
 
 fn result(slowness: u64, rounds: u32) -> BenchResult {
-    seqfile::run(&mut Fake { slowness, ..Fake::default() }, &options(rounds), &mut |_| {}).unwrap()
+    workload::run_on(&mut Fake { slowness, ..Fake::default() }, &options(rounds), &mut |_| {}).unwrap()
 }
 
 /// The same with every round another few per cent off.
@@ -93,7 +93,7 @@ fn few_rounds_and_unequal_options_are_cautioned() {
     assert!(one.cautions.iter().any(|c| c.to_string().contains("with 1 round an")), "{:?}", one.cautions);
     let other = Options { files_per_directory: 100, sizes_bytes: vec![1000], ..options(6) };
     let mut unverified = Fake { unverified: true, ..Fake::default() };
-    let other = seqfile::run(&mut unverified, &other, &mut |_| {}).unwrap();
+    let other = workload::run_on(&mut unverified, &other, &mut |_| {}).unwrap();
     let both = compare(&result(1, 6), &other, ("a", "b")).unwrap();
     assert_eq!(both.rows.len(), 4, "the size they share");
     assert!(
@@ -108,11 +108,11 @@ fn few_rounds_and_unequal_options_are_cautioned() {
 fn what_has_nothing_in_common_is_refused() {
     let mut fs = Fake::default();
     fs.add("f", posix::FileKind::File, 10, 0);
-    let scanned = scan::run(&mut fs, &scan::Options::default(), &mut |_| {}).unwrap();
+    let scanned = workload::run_on(&mut fs, &scan::Options::default(), &mut |_| {}).unwrap();
     let error = compare(&result(1, 1), &scanned, ("a", "b")).unwrap_err();
     assert!(error.to_string().contains("a is of seqfile and b of scan"), "{error}");
     let other = Options { sizes_bytes: vec![7], ..options(1) };
-    let other = seqfile::run(&mut Fake::default(), &other, &mut |_| {}).unwrap();
+    let other = workload::run_on(&mut Fake::default(), &other, &mut |_| {}).unwrap();
     assert!(compare(&result(1, 1), &other, ("a", "b")).unwrap_err().to_string().contains("no file size"));
     let mut two = result(1, 1);
     two.targets[0].name = "x".into();

@@ -3,7 +3,7 @@
 use crate::fake::{CLOSE_NS, Fake, OPEN_NS, SYNC_NS};
 use std::collections::BTreeMap;
 use workload::hotcold::{Files, Options, Skew};
-use workload::{Phase, Repeat, Unit, WorkloadError, hotcold};
+use workload::{Phase, Repeat, Unit, WorkloadError};
 
 fn options() -> Options {
     Options {
@@ -19,7 +19,7 @@ fn options() -> Options {
 #[test]
 fn whole_files_are_written_over_and_the_hot_ones_more_often() {
     let mut fs = Fake::default();
-    let result = hotcold::run(&mut fs, &options(), &mut |_| {}).unwrap();
+    let result = workload::run_on(&mut fs, &options(), &mut |_| {}).unwrap();
     let labels: Vec<&str> = result.targets[0].points.iter().map(|p| p.point.label.as_str()).collect();
     assert_eq!(labels, ["uniform", "hot and cold 10/90"]);
     for point in &result.targets[0].points {
@@ -74,5 +74,5 @@ fn what_cannot_be_is_refused_and_leaves_nothing() {
     assert!(matches!(no_space, WorkloadError::NoSpace { .. }), "{no_space}");
     assert_eq!(fs.nodes.len(), 1);
     let odd = Options { skews: vec![Skew::HotCold { hot_files: 0.0, hot_writes: 0.9 }], ..options() };
-    assert!(matches!(hotcold::run(&mut fs, &odd, &mut |_| {}), Err(WorkloadError::Options(_))));
+    assert!(matches!(workload::run_on(&mut fs, &odd, &mut |_| {}), Err(WorkloadError::Options(_))));
 }

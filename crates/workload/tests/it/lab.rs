@@ -93,7 +93,7 @@ fn users_compete_for_one_processor() {
     // Computing only matters: ten times what it is on a machine whose calls take next to nothing beside.
     let shop = sdet::Options { scripts: vec![1, 4], commands: 20, cpu: 10.0, repeat: Repeat::once() };
     let mut fs = lab(Metadata::Delayed, 200 * MB);
-    let result = sdet::run(&mut fs, &shop, &mut |_| {}).unwrap();
+    let result = workload::run_on(&mut fs, &shop, &mut |_| {}).unwrap();
     let rates: Vec<f64> = result.targets[0].points.iter().map(|p| p.phases[0].rate.median).collect();
     let gain = rates[1] / rates[0];
     assert!((0.6..1.6).contains(&gain), "four users get no more done than one: {rates:?}");

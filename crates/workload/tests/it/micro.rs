@@ -20,7 +20,7 @@ fn phases(target: &TargetResult) -> Vec<Phase> {
 #[test]
 fn small_files_are_made_read_and_deleted_in_creation_order() {
     let mut fs = Fake::default();
-    let result = smallfile::run(&mut fs, &small(), &mut |_| {}).unwrap();
+    let result = workload::run_on(&mut fs, &small(), &mut |_| {}).unwrap();
     let top = "fsage-bench-smallfile.0-0";
     let files: Vec<String> = (0..10).map(|n| format!("{top}/d{:05}/f{n:07}", n / 4)).collect();
     let mut expected: Vec<String> = vec![format!("mkdir {top}")];
@@ -54,7 +54,7 @@ fn small_files_are_made_read_and_deleted_in_creation_order() {
 #[test]
 fn a_large_file_is_moved_in_units_and_at_random_within_its_bounds() {
     let mut fs = Fake::default();
-    let result = largefile::run(&mut fs, &large(), &mut |_| {}).unwrap();
+    let result = workload::run_on(&mut fs, &large(), &mut |_| {}).unwrap();
     let target = &result.targets[0];
     let named = [Phase::Write, Phase::Read, Phase::RandomWrite, Phase::RandomRead, Phase::Reread];
     assert_eq!(phases(target), named);
@@ -76,7 +76,7 @@ fn the_seed_places_the_random_writes() {
     let placed = |seed| {
         let mut fs = Fake::default();
         let options = largefile::Options { repeat: Repeat { seed, ..Repeat::once() }, ..large() };
-        largefile::run(&mut fs, &options, &mut |_| {}).unwrap();
+        workload::run_on(&mut fs, &options, &mut |_| {}).unwrap();
         fs.logged("pwrite").into_iter().map(str::to_owned).collect::<Vec<_>>()
     };
     assert_eq!(placed(1), placed(1));
@@ -86,11 +86,11 @@ fn the_seed_places_the_random_writes() {
 #[test]
 fn whichever_call_fails_descriptors_are_closed_and_files_removed() {
     let mut good = Fake::default();
-    smallfile::run(&mut good, &small(), &mut |_| {}).unwrap();
+    workload::run_on(&mut good, &small(), &mut |_| {}).unwrap();
     let (mut failures, mut left) = (0, 0);
     for at in 0..good.log.len() as u64 {
         let mut fs = Fake { fail_at: Some(at), ..Fake::default() };
-        let Err(error) = smallfile::run(&mut fs, &small(), &mut |_| {}) else { continue };
+        let Err(error) = workload::run_on(&mut fs, &small(), &mut |_| {}) else { continue };
         assert_eq!(error.kind(), Kind::Environment, "{error}");
         failures += 1;
         left += usize::from(!fs.nodes.is_empty());
@@ -100,10 +100,10 @@ fn whichever_call_fails_descriptors_are_closed_and_files_removed() {
     // Where a call of the removal itself fails, what is below or above it stays.
     assert!(left <= 8, "{left}");
     let mut good = Fake::default();
-    largefile::run(&mut good, &large(), &mut |_| {}).unwrap();
+    workload::run_on(&mut good, &large(), &mut |_| {}).unwrap();
     for at in 0..good.log.len() as u64 {
         let mut fs = Fake { fail_at: Some(at), ..Fake::default() };
-        let _ = largefile::run(&mut fs, &large(), &mut |_| {});
+        let _ = workload::run_on(&mut fs, &large(), &mut |_| {});
         assert_eq!(fs.descriptors(), 0, "call {at}, {:?}", fs.failed);
     }
 }
@@ -114,8 +114,8 @@ fn options_that_make_no_sense_are_refused() {
     let refused = |result: Result<workload::BenchResult, WorkloadError>| {
         assert!(matches!(result, Err(WorkloadError::Options(_))));
     };
-    refused(smallfile::run(&mut fs, &smallfile::Options { files: 0, ..small() }, &mut |_| {}));
-    refused(smallfile::run(&mut fs, &smallfile::Options { size_bytes: 0, ..small() }, &mut |_| {}));
-    refused(largefile::run(&mut fs, &largefile::Options { unit_bytes: 7000, ..large() }, &mut |_| {}));
+    refused(workload::run_on(&mut fs, &smallfile::Options { files: 0, ..small() }, &mut |_| {}));
+    refused(workload::run_on(&mut fs, &smallfile::Options { size_bytes: 0, ..small() }, &mut |_| {}));
+    refused(workload::run_on(&mut fs, &largefile::Options { unit_bytes: 7000, ..large() }, &mut |_| {}));
     assert!(fs.log.is_empty());
 }

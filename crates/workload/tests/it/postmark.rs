@@ -57,7 +57,7 @@ fn without_times(report: &str) -> Vec<String> {
 
 fn run(options: &Options) -> (BenchResult, Fake) {
     let mut fs = Fake::default();
-    let result = postmark::run(&mut fs, options, &mut |_| {}).unwrap();
+    let result = workload::run_on(&mut fs, options, &mut |_| {}).unwrap();
     assert!(fs.nodes.is_empty() && fs.descriptors() == 0);
     (result, fs)
 }
@@ -192,7 +192,7 @@ fn what_is_counted_and_how_it_is_timed() {
 fn a_pool_without_files_ends_the_run_and_nothing_is_left() {
     let options = Options { number: 5, bias_create: Some(0), repeat: Repeat::once(), ..Options::default() };
     let mut fs = Fake::default();
-    let error = postmark::run(&mut fs, &options, &mut |_| {}).unwrap_err();
+    let error = workload::run_on(&mut fs, &options, &mut |_| {}).unwrap_err();
     assert!(error.to_string().contains("out of files after 5 transactions"), "{error}");
     assert!(fs.nodes.is_empty() && fs.descriptors() == 0);
     let refused = |options: Options| assert!(matches!(options.check(), Err(WorkloadError::Options(_))));

@@ -3,7 +3,7 @@
 use crate::fake::{CLOSE_NS, Fake, OPEN_NS, SYNC_NS, UNLINK_NS};
 use fault::{Fault as _, Kind};
 use posix::{CacheState, FileKind};
-use workload::seqfile::{self, Options, SIZES_BYTES};
+use workload::seqfile::{Options, SIZES_BYTES};
 use workload::{Benchmark as _, Parameters, Phase, Place, Repeat, WorkloadError};
 
 fn options(rounds: u32, seed: u64) -> Options {
@@ -23,7 +23,7 @@ fn one_size(size: u64) -> Options {
 #[test]
 fn files_are_made_read_overwritten_and_removed_in_creation_order() {
     let mut fs = Fake::default();
-    seqfile::run(&mut fs, &one_size(1000), &mut |_| {}).unwrap();
+    workload::run_on(&mut fs, &one_size(1000), &mut |_| {}).unwrap();
     let top = "fsage-bench-seqfile.0-0";
     let files: Vec<String> = (0..10).map(|n| format!("{top}/d{:05}/f{n:07}", n / 4)).collect();
     let mut expected: Vec<String> = vec![format!("mkdir {top}")];
@@ -50,7 +50,7 @@ fn files_are_made_read_overwritten_and_removed_in_creation_order() {
 #[test]
 fn large_files_are_moved_in_pieces() {
     let mut fs = Fake::default();
-    seqfile::run(&mut fs, &one_size(4000), &mut |_| {}).unwrap();
+    workload::run_on(&mut fs, &one_size(4000), &mut |_| {}).unwrap();
     let first = "fsage-bench-seqfile.0-0/d00000/f0000000";
     let writes: Vec<&str> = fs.logged("write").into_iter().filter(|l| l.contains(first)).collect();
     let pieces: Vec<&str> = writes.iter().map(|line| line.rsplit(' ').next().unwrap()).collect();
@@ -62,7 +62,7 @@ fn large_files_are_moved_in_pieces() {
 #[test]
 fn rates_are_those_of_the_calls_and_the_sync() {
     let mut fs = Fake::default();
-    let result = seqfile::run(&mut fs, &one_size(1000), &mut |_| {}).unwrap();
+    let result = workload::run_on(&mut fs, &one_size(1000), &mut |_| {}).unwrap();
     let target = &result.targets[0];
     let phase = |phase| target.phase("1000 B", phase).unwrap();
     let calls_ns = 10 * (OPEN_NS + 1000 + CLOSE_NS);
@@ -82,7 +82,7 @@ fn rates_are_those_of_the_calls_and_the_sync() {
 fn the_seed_decides_the_order_and_nothing_else_does() {
     let log = |seed| {
         let mut fs = Fake::default();
-        seqfile::run(&mut fs, &options(4, seed), &mut |_| {}).unwrap();
+        workload::run_on(&mut fs, &options(4, seed), &mut |_| {}).unwrap();
         fs.log
     };
     assert_eq!(log(1), log(1));
@@ -123,13 +123,13 @@ fn sizes_and_targets_take_turns_in_every_round() {
 #[test]
 fn whatever_call_fails_nothing_stays_behind() {
     let mut fs = Fake::default();
-    seqfile::run(&mut fs, &one_size(1000), &mut |_| {}).unwrap();
+    workload::run_on(&mut fs, &one_size(1000), &mut |_| {}).unwrap();
     for at in 0..fs.log.len() {
         if fs.log[at] == "drop" {
             continue;
         }
         let mut failing = Fake { fail_at: Some(at as u64), ..Fake::default() };
-        let error = seqfile::run(&mut failing, &one_size(1000), &mut |_| {}).unwrap_err();
+        let error = workload::run_on(&mut failing, &one_size(1000), &mut |_| {}).unwrap_err();
         let failed = failing.failed.as_deref().unwrap();
         assert!(error.to_string().contains("Input/output error"), "{failed}: {error}");
         assert_eq!(error.kind(), Kind::Environment);
@@ -143,7 +143,7 @@ fn whatever_call_fails_nothing_stays_behind() {
 #[test]
 fn a_full_file_system_is_said_to_be_full_and_is_left_empty() {
     let mut fs = Fake { capacity_bytes: Some(5_000), ..Fake::default() };
-    let error = seqfile::run(&mut fs, &one_size(1000), &mut |_| {}).unwrap_err();
+    let error = workload::run_on(&mut fs, &one_size(1000), &mut |_| {}).unwrap_err();
     assert!(error.to_string().contains("no space left while creating a file; make room"), "{error}");
     assert!(error.to_string().contains("target 'fake'"), "{error}");
     assert_eq!(error.kind(), Kind::Environment);
@@ -153,7 +153,7 @@ fn a_full_file_system_is_said_to_be_full_and_is_left_empty() {
 #[test]
 fn a_read_only_file_system_is_said_to_be_one() {
     let mut fs = Fake { read_only: true, ..Fake::default() };
-    let error = seqfile::run(&mut fs, &one_size(1000), &mut |_| {}).unwrap_err();
+    let error = workload::run_on(&mut fs, &one_size(1000), &mut |_| {}).unwrap_err();
     assert!(error.to_string().contains("read-only"), "{error}");
 }
 
@@ -163,7 +163,7 @@ fn what_is_there_already_is_not_touched() {
     fs.add("fsage-bench-seqfile.0-0", FileKind::Directory, 0, 0);
     fs.add("fsage-bench-seqfile.0-0/d00000", FileKind::Directory, 0, 0);
     fs.add("fsage-bench-seqfile.0-0/d00000/f0000000", FileKind::File, 5, 0);
-    let error = seqfile::run(&mut fs, &one_size(1000), &mut |_| {}).unwrap_err();
+    let error = workload::run_on(&mut fs, &one_size(1000), &mut |_| {}).unwrap_err();
     assert!(error.to_string().contains("is there already"), "{error}");
     assert_eq!(fs.nodes.len(), 3);
     assert!(fs.logged("unlink").is_empty());
@@ -172,7 +172,7 @@ fn what_is_there_already_is_not_touched() {
 #[test]
 fn caches_that_cannot_be_verified_are_not_called_cold() {
     let mut fs = Fake { unverified: true, ..Fake::default() };
-    let result = seqfile::run(&mut fs, &one_size(1000), &mut |_| {}).unwrap();
+    let result = workload::run_on(&mut fs, &one_size(1000), &mut |_| {}).unwrap();
     let target = &result.targets[0];
     assert_eq!(target.caches.data, CacheState::Unverified);
     assert_eq!(target.points[0].phases[1].rounds[0].data_cache, CacheState::Unverified);
@@ -182,7 +182,7 @@ fn caches_that_cannot_be_verified_are_not_called_cold() {
 fn options_that_make_no_sense_are_refused() {
     let fails = |options: Options| {
         let mut fs = Fake::default();
-        let error = seqfile::run(&mut fs, &options, &mut |_| {}).unwrap_err();
+        let error = workload::run_on(&mut fs, &options, &mut |_| {}).unwrap_err();
         assert!(matches!(error, WorkloadError::Options(_)), "{error:?}");
         assert_eq!(error.kind(), Kind::Usage);
         assert!(fs.log.is_empty());

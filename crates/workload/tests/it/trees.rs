@@ -68,7 +68,7 @@ fn hot_files_are_read_directory_by_directory_and_nothing_is_written() {
         (list(&["./b/1", "a/c/old", "a/empty"]), vec!["a/c/old", "b/1"]),
     ] {
         let mut fs = tree();
-        let result = hotfiles::run(&mut fs, &hot(select.clone()), &mut |_| {}).unwrap();
+        let result = workload::run_on(&mut fs, &hot(select.clone()), &mut |_| {}).unwrap();
         assert_eq!(read_after_drop(&fs), expected, "{select:?}");
         assert!(!changed(&fs), "{:?}", fs.log);
         let round = &result.targets[0].phase("hot files", Phase::Read).unwrap().rounds[0];
@@ -96,7 +96,7 @@ fn a_tree_that_is_not_ours_is_never_overwritten() {
     deeper.add("a/.fsage-aged", FileKind::File, 2, 0).content = b"{}".to_vec();
     for mut fs in [no_marker, broken, list, huge, directory, link, deeper] {
         let before = format!("{:?}", fs.nodes);
-        let error = hotfiles::run(&mut fs, &overwrite, &mut |_| {}).unwrap_err();
+        let error = workload::run_on(&mut fs, &overwrite, &mut |_| {}).unwrap_err();
         assert!(error.to_string().contains("refusing to overwrite"), "{error}");
         assert_eq!(error.kind(), Kind::Usage);
         assert!(!changed(&fs));
@@ -114,7 +114,7 @@ fn our_tree_is_overwritten_in_place_after_all_reading_and_stays_as_hot_as_it_was
     let before: Vec<(PathBuf, u64, i64)> = fs.nodes.iter().map(|(p, n)| (p.clone(), n.size, n.mtime_ns)).collect();
     let repeat = Repeat { rounds: 3, warm_up: true, seed: 1 };
     let options = hotfiles::Options { overwrite: true, repeat, ..hot(Select::NewerDays(5.0)) };
-    let result = hotfiles::run(&mut fs, &options, &mut |_| {}).unwrap();
+    let result = workload::run_on(&mut fs, &options, &mut |_| {}).unwrap();
     let after: Vec<(PathBuf, u64, i64)> = fs.nodes.iter().map(|(p, n)| (p.clone(), n.size, n.mtime_ns)).collect();
     assert_eq!(after, before);
     assert_eq!(fs.logged("rewrite"), ["rewrite a/9", "rewrite b/2"].repeat(3));
@@ -134,13 +134,13 @@ fn our_tree_is_overwritten_in_place_after_all_reading_and_stays_as_hot_as_it_was
 fn a_failing_overwrite_puts_the_times_back() {
     let mut whole = aged();
     let options = hotfiles::Options { overwrite: true, ..hot(Select::Share(1.0)) };
-    hotfiles::run(&mut whole, &options, &mut |_| {}).unwrap();
+    workload::run_on(&mut whole, &options, &mut |_| {}).unwrap();
     let writes = whole.log.iter().enumerate().filter(|(_, line)| line.starts_with("write"));
     for (at, _) in writes {
         let mut fs = aged();
         fs.fail_at = Some(at as u64);
         let before = format!("{:?}", fs.nodes);
-        hotfiles::run(&mut fs, &options, &mut |_| {}).unwrap_err();
+        workload::run_on(&mut fs, &options, &mut |_| {}).unwrap_err();
         assert_eq!(format!("{:?}", fs.nodes), before);
         assert_eq!(fs.descriptors(), 0);
     }
@@ -149,24 +149,25 @@ fn a_failing_overwrite_puts_the_times_back() {
 #[test]
 fn what_cannot_be_read_is_an_error_or_is_counted() {
     let mut fs = Fake::default();
-    let error = hotfiles::run(&mut fs, &hot(Select::NewerDays(30.0)), &mut |_| {}).unwrap_err();
+    let error = workload::run_on(&mut fs, &hot(Select::NewerDays(30.0)), &mut |_| {}).unwrap_err();
     assert!(error.to_string().contains("no files with data"), "{error}");
-    let error = scan::run(&mut fs, &scan::Options { repeat: once(), ..Default::default() }, &mut |_| {}).unwrap_err();
+    let error =
+        workload::run_on(&mut fs, &scan::Options { repeat: once(), ..Default::default() }, &mut |_| {}).unwrap_err();
     assert_eq!(error.kind(), Kind::Usage, "{error}");
     for path in ["missing", "a", "a/link", "../z", "b/1/"] {
         let mut fs = tree();
         let twice = list(&[path, path]);
-        let error = hotfiles::run(&mut fs, &hot(twice), &mut |_| {}).unwrap_err();
+        let error = workload::run_on(&mut fs, &hot(twice), &mut |_| {}).unwrap_err();
         assert!(matches!(error, WorkloadError::Options(ref why) if why.starts_with("hot.txt: ")), "{path}: {error}");
     }
     for select in [Select::NewerDays(-1.0), Select::NewerDays(f64::NAN), Select::Share(0.0), Select::Share(1.1)] {
-        let error = hotfiles::run(&mut tree(), &hot(select), &mut |_| {}).unwrap_err();
+        let error = workload::run_on(&mut tree(), &hot(select), &mut |_| {}).unwrap_err();
         assert!(matches!(error, WorkloadError::Options(_)), "{error}");
     }
     let mut fs = tree();
     fs.nodes.get_mut(&PathBuf::from("a")).unwrap().errno = Some(Errno::EACCES);
     fs.nodes.get_mut(&PathBuf::from("b")).unwrap().dev = 2;
-    let result = hotfiles::run(&mut fs, &hot(Select::Share(1.0)), &mut |_| {}).unwrap();
+    let result = workload::run_on(&mut fs, &hot(Select::Share(1.0)), &mut |_| {}).unwrap();
     assert_eq!(read_after_drop(&fs), ["z"]);
     assert!(result.targets[0].notes[0].starts_with("2 names of the tree could not be looked at"));
 }
@@ -179,9 +180,9 @@ fn a_file_of_another_owner_is_read_all_the_same() {
         fs.nodes.get_mut(&PathBuf::from("b/2")).unwrap().foreign = true;
         fs.nodes.get_mut(&PathBuf::from("b/1")).unwrap().errno = Some(Errno::EACCES);
         let result = if scanning {
-            scan::run(&mut fs, &scan::Options { repeat: once(), ..Default::default() }, &mut |_| {}).unwrap()
+            workload::run_on(&mut fs, &scan::Options { repeat: once(), ..Default::default() }, &mut |_| {}).unwrap()
         } else {
-            hotfiles::run(&mut fs, &hot(Select::NewerDays(5.0)), &mut |_| {}).unwrap()
+            workload::run_on(&mut fs, &hot(Select::NewerDays(5.0)), &mut |_| {}).unwrap()
         };
         let phase = &result.targets[0].points[0].phases[0];
         assert_eq!(phase.rounds[0].files, if scanning { 5 } else { 2 });
@@ -197,7 +198,7 @@ fn a_file_of_another_owner_is_read_all_the_same() {
 fn a_scan_goes_in_directory_order_depth_first() {
     let mut fs = tree();
     let options = scan::Options { stat_only: false, piece_bytes: 1024, repeat: once() };
-    let result = scan::run(&mut fs, &options, &mut |_| {}).unwrap();
+    let result = workload::run_on(&mut fs, &options, &mut |_| {}).unwrap();
     let drop = fs.log.iter().position(|line| line == "drop").unwrap();
     let end = fs.log.iter().rposition(|line| line == "close a/c/old").unwrap();
     let visited: Vec<&str> =
@@ -226,7 +227,7 @@ fn a_scan_goes_in_directory_order_depth_first() {
 fn a_scan_of_attributes_asks_every_name() {
     let mut fs = tree();
     let options = scan::Options { stat_only: true, repeat: once(), ..Default::default() };
-    let result = scan::run(&mut fs, &options, &mut |_| {}).unwrap();
+    let result = workload::run_on(&mut fs, &options, &mut |_| {}).unwrap();
     let round = &result.targets[0].phase("whole tree, attributes", Phase::Stat).unwrap().rounds[0];
     assert_eq!(round.files, 11);
     assert_eq!(round.calls_ns, 11 * STAT_NS + 4 * (OPEN_NS + CLOSE_NS + 2 * GETDENTS_NS));
@@ -240,7 +241,7 @@ fn a_scan_counts_what_it_cannot_read_and_stays_on_its_file_system() {
     fs.nodes.get_mut(&PathBuf::from("b")).unwrap().dev = 2;
     fs.nodes.get_mut(&PathBuf::from("a/9")).unwrap().unwritten = true;
     let options = scan::Options { repeat: Repeat { rounds: 2, ..once() }, ..Default::default() };
-    let result = scan::run(&mut fs, &options, &mut |_| {}).unwrap();
+    let result = workload::run_on(&mut fs, &options, &mut |_| {}).unwrap();
     let notes = &result.targets[0].notes;
     assert_eq!(notes[0], "2 names could not be read; the first is z: EACCES");
     assert!(notes[1].starts_with("1 of 3 files looked at hold preallocated extents"), "{notes:?}");

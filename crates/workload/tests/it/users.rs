@@ -24,7 +24,7 @@ fn shop(scripts: Vec<u32>, cpu: f64) -> sdet::Options {
 #[test]
 fn scripts_are_counted_by_the_hour_of_the_clock() {
     let mut fs = Fake::default();
-    let result = sdet::run(&mut fs, &shop(vec![1, 3], 1.0), &mut |_| {}).unwrap();
+    let result = workload::run_on(&mut fs, &shop(vec![1, 3], 1.0), &mut |_| {}).unwrap();
     for (point, scripts) in result.targets[0].points.iter().zip([1, 3]) {
         let phase = &point.phases[0];
         let round = &phase.rounds[0];
@@ -36,7 +36,7 @@ fn scripts_are_counted_by_the_hour_of_the_clock() {
     }
     assert!(empty(&fs));
     let elapsed = |cpu| {
-        let result = sdet::run(&mut Fake::default(), &shop(vec![2], cpu), &mut |_| {}).unwrap();
+        let result = workload::run_on(&mut Fake::default(), &shop(vec![2], cpu), &mut |_| {}).unwrap();
         let round = &result.targets[0].points[0].phases[0].rounds[0];
         (round.elapsed_ns, round.calls_ns, round.calls)
     };
@@ -48,11 +48,11 @@ fn scripts_are_counted_by_the_hour_of_the_clock() {
 #[test]
 fn a_script_that_fails_is_told_and_nothing_is_left() {
     let mut good = Fake::default();
-    sdet::run(&mut good, &shop(vec![2], 0.1), &mut |_| {}).unwrap();
+    workload::run_on(&mut good, &shop(vec![2], 0.1), &mut |_| {}).unwrap();
     let first = good.log.iter().position(|line| line == "drop").unwrap() as u64;
     for at in (first + 1..first + 400).step_by(7) {
         let mut fs = Fake { fail_at: Some(at), ..Fake::default() };
-        let error = sdet::run(&mut fs, &shop(vec![2], 0.1), &mut |_| {}).unwrap_err();
+        let error = workload::run_on(&mut fs, &shop(vec![2], 0.1), &mut |_| {}).unwrap_err();
         assert!(error.to_string().contains("Input/output error"), "{error}");
         assert!(empty(&fs), "call {at}: {:?}", fs.failed);
     }
@@ -67,7 +67,7 @@ fn a_script_that_fails_is_told_and_nothing_is_left() {
 fn a_package_is_unpacked_configured_and_built() {
     let mut fs = Fake::default();
     let options = ssh_build::Options { cpu: 1.0, repeat: Repeat::once(), packages: 1 };
-    let result = ssh_build::run(&mut fs, &options, &mut |_| {}).unwrap();
+    let result = workload::run_on(&mut fs, &options, &mut |_| {}).unwrap();
     assert_eq!(phases(&result), [Phase::Unpack, Phase::Configure, Phase::Build]);
     let (unpack, configure, build) =
         (round(&result, Phase::Unpack), round(&result, Phase::Configure), round(&result, Phase::Build));
@@ -84,7 +84,7 @@ fn a_package_is_unpacked_configured_and_built() {
 fn the_five_phases_of_andrew() {
     let mut fs = Fake::default();
     let options = andrew::Options { copies: 3, cpu: 1.0, repeat: Repeat::once() };
-    let result = andrew::run(&mut fs, &options, &mut |_| {}).unwrap();
+    let result = workload::run_on(&mut fs, &options, &mut |_| {}).unwrap();
     assert_eq!(phases(&result), [Phase::Mkdir, Phase::Copy, Phase::Stat, Phase::Read, Phase::Compile]);
     let phases = &result.targets[0].points[0].phases;
     assert!(phases.iter().all(|phase| phase.unit == Unit::CallsPerSecond));
@@ -108,7 +108,7 @@ fn articles_arrive_and_the_oldest_go() {
         repeat: Repeat::once(),
         ..netnews::Options::default()
     };
-    let result = netnews::run(&mut fs, &options, &mut |_| {}).unwrap();
+    let result = workload::run_on(&mut fs, &options, &mut |_| {}).unwrap();
     assert_eq!(phases(&result), [Phase::Unbatch, Phase::Expire]);
     let (unbatch, expire) = (round(&result, Phase::Unbatch), round(&result, Phase::Expire));
     assert_eq!((unbatch.files, expire.files), (250, 200));
@@ -131,9 +131,9 @@ fn the_seed_decides_everything() {
     let logs = |seed: u64| {
         let repeat = Repeat { seed, ..Repeat::once() };
         let mut fs = Fake::default();
-        sdet::run(&mut fs, &sdet::Options { repeat, ..shop(vec![2], 0.5) }, &mut |_| {}).unwrap();
-        andrew::run(&mut fs, &andrew::Options { repeat, copies: 1, cpu: 0.5 }, &mut |_| {}).unwrap();
-        ssh_build::run(&mut fs, &ssh_build::Options { repeat, packages: 1, cpu: 0.5 }, &mut |_| {}).unwrap();
+        workload::run_on(&mut fs, &sdet::Options { repeat, ..shop(vec![2], 0.5) }, &mut |_| {}).unwrap();
+        workload::run_on(&mut fs, &andrew::Options { repeat, copies: 1, cpu: 0.5 }, &mut |_| {}).unwrap();
+        workload::run_on(&mut fs, &ssh_build::Options { repeat, packages: 1, cpu: 0.5 }, &mut |_| {}).unwrap();
         let news = netnews::Options {
             articles: 50,
             arrivals: 50,
@@ -142,7 +142,7 @@ fn the_seed_decides_everything() {
             repeat,
             ..netnews::Options::default()
         };
-        netnews::run(&mut fs, &news, &mut |_| {}).unwrap();
+        workload::run_on(&mut fs, &news, &mut |_| {}).unwrap();
         (fs.log, fs.clock_ns)
     };
     assert_eq!(logs(1), logs(1));
