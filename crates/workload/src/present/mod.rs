@@ -35,6 +35,13 @@ pub fn bench(result: &BenchResult) -> Document {
             }
         }
     }
+    let unsynced = unsynced_table(&result.targets);
+    end(&mut document, result, "Without the final write-back", unsynced);
+    document
+}
+
+/// What ends every result: targets against each other, a further table, plots, and where it was.
+fn end(document: &mut Document, result: &BenchResult, heading: &str, table: Table) {
     if let Some(comparison) = crate::compare_targets(result) {
         document
             .heading(format!("Against {}", comparison.a))
@@ -42,18 +49,16 @@ pub fn bench(result: &BenchResult) -> Document {
             .list(comparison.cautions.iter().map(ToString::to_string).collect());
         document.table(ratios(&comparison));
     }
-    let unsynced = unsynced_table(&result.targets);
-    if !unsynced.rows.is_empty() {
-        document.heading("Without the final write-back").table(unsynced);
+    if !table.rows.is_empty() {
+        document.heading(heading).table(table);
     }
     let series: Vec<(String, &TargetResult)> = result.targets.iter().map(|t| (t.name.clone(), t)).collect();
-    plots(&mut document, &series);
+    plots(document, &series);
     for target in &result.targets {
         document
             .heading(format!("Where: {}", target.name))
             .table(document::facts("environment", &target.environment.facts()));
     }
-    document
 }
 
 /// One result held against another.

@@ -1,6 +1,6 @@
 //! Benchmarks whose phases differ in kind: a row for each phase, with its own unit, time, calls and data.
 
-use super::{caches, how, outliers, phases, plots, rate, ratios, unit};
+use super::{caches, end, how, outliers, phases, rate, unit};
 use crate::{BenchResult, PhaseResult, TargetResult, TimedBy};
 use document::{Cell, Document, Table};
 
@@ -29,24 +29,7 @@ pub(crate) fn document(result: &BenchResult) -> Document {
             document.heading(format!("{heading}: {}", target.name)).code(text.replace('\t', "        "));
         }
     }
-    if let Some(comparison) = crate::compare_targets(result) {
-        document
-            .heading(format!("Against {}", comparison.a))
-            .paragraph(comparison.how_to_read("B"))
-            .list(comparison.cautions.iter().map(ToString::to_string).collect());
-        document.table(ratios(&comparison));
-    }
-    let counts = counts_table(&result.targets);
-    if !counts.rows.is_empty() {
-        document.heading("Counted").table(counts);
-    }
-    let series: Vec<(String, &TargetResult)> = result.targets.iter().map(|t| (t.name.clone(), t)).collect();
-    plots(&mut document, &series);
-    for target in &result.targets {
-        document
-            .heading(format!("Where: {}", target.name))
-            .table(document::facts("environment", &target.environment.facts()));
-    }
+    end(&mut document, result, "Counted", counts_table(&result.targets));
     document
 }
 
