@@ -67,53 +67,35 @@ pub trait Store {
     }
 }
 
-impl<S: Store + ?Sized> Store for &mut S {
-    fn len_bytes(&self) -> u64 {
-        (**self).len_bytes()
-    }
-    fn read_at(&self, at: u64, buf: &mut [u8]) -> io::Result<()> {
-        (**self).read_at(at, buf)
-    }
-    fn next_data(&self, at: u64) -> io::Result<u64> {
-        (**self).next_data(at)
-    }
-    fn write_at(&mut self, at: u64, bytes: &[u8]) -> io::Result<()> {
-        (**self).write_at(at, bytes)
-    }
-    fn write_pieces(&mut self, at: u64, pieces: &mut [IoSlice<'_>]) -> io::Result<()> {
-        (**self).write_pieces(at, pieces)
-    }
-    fn discard(&mut self, at: u64, len_bytes: u64) -> io::Result<()> {
-        (**self).discard(at, len_bytes)
-    }
-    fn sync(&self) -> io::Result<()> {
-        (**self).sync()
-    }
+macro_rules! through {
+    ($handle:ty) => {
+        impl<S: Store + ?Sized> Store for $handle {
+            fn len_bytes(&self) -> u64 {
+                (**self).len_bytes()
+            }
+            fn read_at(&self, at: u64, buf: &mut [u8]) -> io::Result<()> {
+                (**self).read_at(at, buf)
+            }
+            fn next_data(&self, at: u64) -> io::Result<u64> {
+                (**self).next_data(at)
+            }
+            fn write_at(&mut self, at: u64, bytes: &[u8]) -> io::Result<()> {
+                (**self).write_at(at, bytes)
+            }
+            fn write_pieces(&mut self, at: u64, pieces: &mut [IoSlice<'_>]) -> io::Result<()> {
+                (**self).write_pieces(at, pieces)
+            }
+            fn discard(&mut self, at: u64, len_bytes: u64) -> io::Result<()> {
+                (**self).discard(at, len_bytes)
+            }
+            fn sync(&self) -> io::Result<()> {
+                (**self).sync()
+            }
+        }
+    };
 }
-
-impl<S: Store + ?Sized> Store for Box<S> {
-    fn len_bytes(&self) -> u64 {
-        (**self).len_bytes()
-    }
-    fn read_at(&self, at: u64, buf: &mut [u8]) -> io::Result<()> {
-        (**self).read_at(at, buf)
-    }
-    fn next_data(&self, at: u64) -> io::Result<u64> {
-        (**self).next_data(at)
-    }
-    fn write_at(&mut self, at: u64, bytes: &[u8]) -> io::Result<()> {
-        (**self).write_at(at, bytes)
-    }
-    fn write_pieces(&mut self, at: u64, pieces: &mut [IoSlice<'_>]) -> io::Result<()> {
-        (**self).write_pieces(at, pieces)
-    }
-    fn discard(&mut self, at: u64, len_bytes: u64) -> io::Result<()> {
-        (**self).discard(at, len_bytes)
-    }
-    fn sync(&self) -> io::Result<()> {
-        (**self).sync()
-    }
-}
+through!(&mut S);
+through!(Box<S>);
 
 /// As many pieces as one call takes (`UIO_MAXIOV` of linux/uio.h).
 const PIECES_MAX: usize = 1024;
