@@ -59,6 +59,21 @@ pub enum Number {
 /// Birth and death of a file in nanoseconds, and how long it was at most in bytes.
 type Life = (u64, u64, u64);
 
+/// A file that is there.
+struct Alive {
+    dir: u64,
+    born_ns: u64,
+    size_bytes: u64,
+    longest_bytes: u64,
+}
+
+impl Alive {
+    fn append(&mut self, len_bytes: u64) {
+        self.size_bytes = self.size_bytes.saturating_add(len_bytes);
+        self.longest_bytes = self.longest_bytes.max(self.size_bytes);
+    }
+}
+
 /// What is seen of files being made and removed, in order of time.
 #[derive(Default)]
 struct Collector {
@@ -73,15 +88,17 @@ struct Collector {
 }
 
 impl Collector {
-    /// A file died on the day it was born: no snapshot at the end of a day shows it.
-    fn short(&mut self, directory: u64, born_ns: u64, died_ns: u64, longest_bytes: u64) {
-        self.short += 1;
-        self.found.entry((born_ns / DAY_NS, directory)).or_default().push((born_ns, died_ns, longest_bytes));
-        self.died(died_ns - born_ns);
-    }
-
-    fn died(&mut self, life_ns: u64) {
-        self.lifetimes.died(0.0, life_ns as f64, life_ns as f64);
+    /// A file was removed. If it was made on the same day, no snapshot at the end of a day shows it.
+    fn deleted(&mut self, file: &Alive, at_ns: u64) {
+        let &Alive { dir, born_ns, longest_bytes, .. } = file;
+        if born_ns / DAY_NS == at_ns / DAY_NS {
+            self.short += 1;
+            self.found.entry((born_ns / DAY_NS, dir)).or_default().push((born_ns, at_ns, longest_bytes));
+        } else {
+            self.lasting += 1;
+        }
+        let life_ns = (at_ns - born_ns) as f64;
+        self.lifetimes.died(0.0, life_ns, life_ns);
     }
 
     fn finish(self, input: Input, path: &Path) -> Result<ShortLived, PlanError> {

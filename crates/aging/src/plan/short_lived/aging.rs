@@ -1,19 +1,12 @@
 //! Short-lived files of another aging workload, and in what steps it changes files.
 
 use super::habits::Watcher;
-use super::{Collector, ShortLived};
+use super::{Alive, Collector, ShortLived};
 use crate::format::Reader;
 use crate::plan::{PlanError, inputs::input};
 use crate::{DAY_NS, NodeId, OpKind};
 use rustc_hash::FxHashMap;
 use std::path::Path;
-
-struct Alive {
-    dir: NodeId,
-    born_ns: u64,
-    size_bytes: u64,
-    longest_bytes: u64,
-}
 
 /// Reads them. The first day, which makes the tree that the workload begins with, is left out.
 pub(super) fn read(path: &Path) -> Result<ShortLived, PlanError> {
@@ -29,12 +22,11 @@ pub(super) fn read(path: &Path) -> Result<ShortLived, PlanError> {
             match op.kind {
                 OpKind::Create if op.t_ns >= DAY_NS => {
                     let (born_ns, size_bytes) = (op.t_ns, op.size_bytes);
-                    alive.insert(op.node, Alive { dir: op.dir, born_ns, size_bytes, longest_bytes: size_bytes });
+                    alive.insert(op.node, Alive { dir: op.dir.0, born_ns, size_bytes, longest_bytes: size_bytes });
                 }
                 OpKind::Append => {
                     if let Some(file) = alive.get_mut(&op.node) {
-                        file.size_bytes = file.size_bytes.saturating_add(op.size_bytes);
-                        file.longest_bytes = file.longest_bytes.max(file.size_bytes);
+                        file.append(op.size_bytes);
                     }
                 }
                 OpKind::Truncate => {
@@ -44,12 +36,7 @@ pub(super) fn read(path: &Path) -> Result<ShortLived, PlanError> {
                 }
                 OpKind::Delete => {
                     let Some(file) = alive.remove(&op.node) else { continue };
-                    if op.t_ns / DAY_NS == file.born_ns / DAY_NS {
-                        collector.short(file.dir.0, file.born_ns, op.t_ns, file.longest_bytes);
-                    } else {
-                        collector.lasting += 1;
-                        collector.died(op.t_ns - file.born_ns);
-                    }
+                    collector.deleted(&file, op.t_ns);
                 }
                 _ => {}
             }

@@ -1,6 +1,6 @@
 //! Short-lived files of a recorded workload.
 
-use super::{Collector, ShortLived};
+use super::{Alive, Collector, ShortLived};
 use crate::plan::profile::script::Script;
 use crate::plan::{PlanError, inputs::input};
 use crate::{DAY_NS, OpKind};
@@ -9,13 +9,6 @@ use std::path::Path;
 
 /// No directory of the script's: the root.
 const ROOT: u64 = u64::MAX;
-
-struct Alive {
-    dir: u64,
-    born_ns: u64,
-    size_bytes: u64,
-    longest_bytes: u64,
-}
 
 /// Reads them. A file that outlives the trace counts as lasting.
 pub(super) fn read(path: &Path) -> Result<ShortLived, PlanError> {
@@ -30,8 +23,7 @@ pub(super) fn read(path: &Path) -> Result<ShortLived, PlanError> {
             }
             OpKind::Append => {
                 if let Some(file) = alive.get_mut(&op.node) {
-                    file.size_bytes = file.size_bytes.saturating_add(op.size_bytes);
-                    file.longest_bytes = file.longest_bytes.max(file.size_bytes);
+                    file.append(op.size_bytes);
                 }
             }
             OpKind::Truncate => {
@@ -41,12 +33,7 @@ pub(super) fn read(path: &Path) -> Result<ShortLived, PlanError> {
             }
             OpKind::Delete => {
                 let Some(file) = alive.remove(&op.node) else { continue };
-                if op.t_ns / DAY_NS == file.born_ns / DAY_NS {
-                    collector.short(file.dir, file.born_ns, op.t_ns, file.longest_bytes);
-                } else {
-                    collector.lasting += 1;
-                    collector.died(op.t_ns - file.born_ns);
-                }
+                collector.deleted(&file, op.t_ns);
             }
             _ => {}
         }
