@@ -226,13 +226,7 @@ impl Tree {
         }
         let Node { parent, size_bytes, kind, .. } = *self.nodes.get(&op.node).ok_or(Broken::Missing(op.node.0))?;
         if kind == posix::FileKind::Directory {
-            let mut above = op.dir;
-            while above != NodeId::ROOT {
-                if above == op.node {
-                    return Err(Broken::IntoItself(op.node.0));
-                }
-                above = self.directory(above)?.parent;
-            }
+            not_into_itself(op, |above| Ok(self.directory(above)?.parent))?;
         }
         self.name_is_free(op, kind)?;
         self.taken.take(op.node, op.dir, op.name.as_deref());
@@ -243,6 +237,18 @@ impl Tree {
         }
         Ok(size_bytes)
     }
+}
+
+/// Refuses to move a directory below itself.
+pub(crate) fn not_into_itself(op: &AgingOp, parent: impl Fn(NodeId) -> Result<NodeId, Broken>) -> Result<(), Broken> {
+    let mut above = op.dir;
+    while above != NodeId::ROOT {
+        if above == op.node {
+            return Err(Broken::IntoItself(op.node.0));
+        }
+        above = parent(above)?;
+    }
+    Ok(())
 }
 
 #[cfg(test)]

@@ -282,13 +282,7 @@ impl Nodes {
         let (old, kind) = (node.parent, node.kind);
         let is_directory = kind == FileKind::Directory;
         if is_directory {
-            let mut above = op.dir;
-            while above != NodeId::ROOT {
-                if above == op.node {
-                    return Err(Broken::IntoItself(op.node.0));
-                }
-                above = self.directory(above)?.parent;
-            }
+            crate::tree::not_into_itself(op, |above| Ok(self.directory(above)?.parent))?;
         }
         self.name_is_free(op, kind)?;
         self.taken.take(op.node, op.dir, op.name.as_deref());
