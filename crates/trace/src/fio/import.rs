@@ -97,13 +97,7 @@ impl Decode for Importer {
         if log.version.is_none() {
             return Err(ImportError::Empty { name: self.options.name });
         }
-        loop {
-            let batch = log.tracker.take();
-            if batch.events.is_empty() {
-                break;
-            }
-            sink(batch)?;
-        }
+        log.tracker.drain(sink)?;
         let (events, late) = log.tracker.counts();
         let mut summary = log.summary;
         (summary.events, summary.late_events) = (events, late);

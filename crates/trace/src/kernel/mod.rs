@@ -464,7 +464,7 @@ impl Importer {
         let spent = Spent { running_ns: fault.dur_ns - blocked_ns, blocked_ns };
         let at_ns = self.since_start(fault.start_ns);
         self.summary.calls += 1;
-        self.tracker.timed_call(fault.tid, at_ns, place, b"", &access, &out, spent);
+        self.tracker.spent(spent).call(fault.tid, at_ns, place, b"", &access, &out);
     }
 
     fn request(&mut self, flags: u16, request: &wire::Request) {
@@ -559,7 +559,7 @@ impl Importer {
             self.tracker.saw_description(call.tid, fd, fact.pos, fact.size, append);
         }
         self.summary.calls += 1;
-        self.tracker.timed_call(call.tid, at_ns, place, name.as_bytes(), &asked, &out, spent);
+        self.tracker.spent(spent).call(call.tid, at_ns, place, name.as_bytes(), &asked, &out);
         if root_after {
             self.tracker.saw_root(call.tid, root);
         }

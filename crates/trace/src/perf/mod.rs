@@ -176,13 +176,7 @@ impl Decode for Importer {
         for tid in tids {
             trace.abandon(tid, 0);
         }
-        loop {
-            let batch = trace.tracker.take();
-            if batch.events.is_empty() {
-                break;
-            }
-            sink(batch)?;
-        }
+        trace.tracker.drain(sink)?;
         let (events, late) = trace.tracker.counts();
         let mut summary = trace.summary;
         (summary.events, summary.late_events) = (events, late);

@@ -276,13 +276,7 @@ impl Importer {
             self.abandon(tid);
         }
         self.check_usable(true)?;
-        loop {
-            let batch = self.tracker.take();
-            if batch.events.is_empty() {
-                break;
-            }
-            sink(batch)?;
-        }
+        self.tracker.drain(sink)?;
         let (events, late) = self.tracker.counts();
         self.summary.events = events;
         self.summary.late_events = late;

@@ -38,7 +38,9 @@ pub(crate) use sequence::Place;
 pub use tree::Standing;
 
 use crate::profile::Row;
+use crate::strace::Sink;
 use crate::{Batch, OfdId, Op, flag};
+use columnar::FileError;
 use descriptors::{Descriptors, Ofd, Table};
 use mounts::{Mount, Mounts, Spot};
 use names::{File, Names};
@@ -247,23 +249,13 @@ impl Tracker {
             }
             Call::Other { fd, at } => self.other(ctx, name, fd.as_ref(), at.as_ref(), out),
         }
+        self.spent = None;
     }
 
-    /// The same, of a tracer that knows where the call's time went.
-    #[allow(clippy::too_many_arguments)]
-    pub(crate) fn timed_call(
-        &mut self,
-        tid: u32,
-        t_ns: u64,
-        place: Option<Place>,
-        name: &[u8],
-        call: &Call<'_>,
-        out: &Outcome<'_>,
-        spent: Spent,
-    ) {
+    /// Where the next call's time went, of a tracer that knows it.
+    pub(crate) fn spent(&mut self, spent: Spent) -> &mut Tracker {
         self.spent = Some(spent);
-        self.call(tid, t_ns, place, name, call, out);
-        self.spent = None;
+        self
     }
 
     /// The tracer tells of accesses through mappings, and of io_uring requests: none of them is unseen.
@@ -315,6 +307,17 @@ impl Tracker {
     /// The events finished since the last batch.
     pub(crate) fn take(&mut self) -> Batch {
         self.out.take()
+    }
+
+    /// Hands over what is left at the end.
+    pub(crate) fn drain(&mut self, sink: &mut Sink<'_>) -> Result<(), FileError> {
+        loop {
+            let batch = self.take();
+            if batch.events.is_empty() {
+                return Ok(());
+            }
+            sink(batch)?;
+        }
     }
 
     /// What was and was not covered.
