@@ -11,6 +11,7 @@ use crate::scores::worst::Worst;
 use crate::scores::xfs_factor::XfsFactor;
 use crate::survey::{Available, FilesLayout, HotFiles};
 use posix::Extent;
+use rustc_hash::FxHashMap;
 
 /// One file as the walk found it.
 #[derive(Clone, Copy, Debug)]
@@ -163,6 +164,28 @@ impl Collector {
             scan: self.scan,
             worst: self.worst.finished(),
             all: self.all.finished(),
+        }
+    }
+}
+/// Names still to come of files with several, by inode.
+#[derive(Debug, Default)]
+pub(crate) struct LinksLeft(FxHashMap<u64, u32>);
+
+impl LinksLeft {
+    /// Whether another of a file's names was counted already. Forgets a file once all its names have been seen.
+    pub(crate) fn seen_before(&mut self, ino: u64, links: u32) -> bool {
+        match self.0.get_mut(&ino) {
+            Some(left) => {
+                *left -= 1;
+                if *left == 0 {
+                    self.0.remove(&ino);
+                }
+                true
+            }
+            None => {
+                self.0.insert(ino, links - 1);
+                false
+            }
         }
     }
 }

@@ -4,14 +4,14 @@
 //! of paths has a limit, and a symbolic link is never followed. At most [`OPEN_DIRECTORIES_MAX`] directories are open
 //! at a time: those further up are closed and opened again through `..` on the way back, and checked to be the same.
 
-use crate::collect::{Collector, DirectoryPlace, FileFacts};
+use crate::collect::{Collector, DirectoryPlace, FileFacts, LinksLeft};
 use crate::geometry::Groups;
 use crate::map::{MapBuilder, Span};
 use crate::scores::free::{FreeSpace, joined};
 use crate::survey::{AddressSpace, Available, GroupCount, Method, Source, Survey, Walked};
 use crate::{LayoutError, Progress, SurveyOptions};
 use posix::{At, Call, Errno, Extent, Fd, FileKind, FileSystem, FreeExtent, OpenFlags, Stat, Unavailable};
-use rustc_hash::{FxHashMap, FxHashSet};
+use rustc_hash::FxHashSet;
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
@@ -84,7 +84,7 @@ struct Walk<'a> {
     collector: Collector,
     walked: Walked,
     /// Names still to come of files with several.
-    links_left: FxHashMap<u64, u32>,
+    links_left: LinksLeft,
     stack: Vec<Frame>,
     translate: Option<&'a dyn Translate>,
     translated: Vec<Extent>,
@@ -129,7 +129,7 @@ pub fn survey_file_system(
         image: (method == Method::Laboratory).then(|| (target.clone(), FxHashSet::from_iter([root_stat.ino]))),
         collector: Collector::new(u64::from(block_bytes), split_groups, taken_unix_s, options, map),
         walked: Walked::default(),
-        links_left: FxHashMap::default(),
+        links_left: LinksLeft::default(),
         stack: Vec::new(),
         translate: surroundings.translate,
         translated: Vec::new(),
@@ -349,7 +349,7 @@ impl Walk<'_> {
     }
 
     fn open_file(&mut self, name: &OsString, fd: Fd, stat: &Stat) {
-        if stat.nlink > 1 && self.seen_before(stat) {
+        if stat.nlink > 1 && self.links_left.seen_before(stat.ino, stat.nlink) {
             self.walked.further_links += 1;
             return;
         }
@@ -413,23 +413,6 @@ impl Walk<'_> {
             }
         }
         self.translated.clone()
-    }
-
-    /// Whether another name of this file was counted already. Forgets a file once all its names have been seen.
-    fn seen_before(&mut self, stat: &Stat) -> bool {
-        match self.links_left.get_mut(&stat.ino) {
-            Some(left) => {
-                *left -= 1;
-                if *left == 0 {
-                    self.links_left.remove(&stat.ino);
-                }
-                true
-            }
-            None => {
-                self.links_left.insert(stat.ino, stat.nlink - 1);
-                false
-            }
-        }
     }
 }
 

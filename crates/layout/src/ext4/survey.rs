@@ -7,14 +7,14 @@ use super::image::Image;
 use super::inode::{INLINE_DATA, Inode, ROOT};
 use super::map::{Budget, Mapper};
 use super::superblock::Superblock;
-use crate::collect::{Collector, DirectoryPlace, FileFacts};
+use crate::collect::{Collector, DirectoryPlace, FileFacts, LinksLeft};
 use crate::map::{MapBuilder, Span};
 use crate::scores::free::FreeSpace;
 use crate::survey::{AddressSpace, Available, GroupCount, Method, Source, Survey, Walked};
 use crate::walk::shown_path;
 use crate::{Progress, SurveyOptions};
 use posix::{Extent, ExtentFlags, FileKind};
-use rustc_hash::{FxHashMap, FxHashSet};
+use rustc_hash::FxHashSet;
 
 struct Frame {
     name: Vec<u8>,
@@ -28,7 +28,7 @@ struct Walk<'a> {
     walked: Walked,
     stack: Vec<Frame>,
     directories: FxHashSet<u64>,
-    links_left: FxHashMap<u64, u32>,
+    links_left: LinksLeft,
     unordered: u64,
 }
 
@@ -52,7 +52,7 @@ pub fn survey_image(
         walked: Walked::default(),
         stack: Vec::new(),
         directories: FxHashSet::default(),
-        links_left: FxHashMap::default(),
+        links_left: LinksLeft::default(),
         unordered: 0,
     };
     let root = Inode::read(image, &sb, ROOT)?;
@@ -127,7 +127,7 @@ impl Walk<'_> {
     }
 
     fn file(&mut self, name: &[u8], inode: &Inode) -> Result<(), Ext4Error> {
-        if inode.links > 1 && self.seen_before(inode) {
+        if inode.links > 1 && self.links_left.seen_before(inode.ino, inode.links) {
             self.walked.further_links += 1;
             return Ok(());
         }
@@ -150,22 +150,5 @@ impl Walk<'_> {
             frame.place = place;
         }
         Ok(())
-    }
-
-    /// Whether another name of this file was counted already; as in the walk of a mounted tree.
-    fn seen_before(&mut self, inode: &Inode) -> bool {
-        match self.links_left.get_mut(&inode.ino) {
-            Some(left) => {
-                *left -= 1;
-                if *left == 0 {
-                    self.links_left.remove(&inode.ino);
-                }
-                true
-            }
-            None => {
-                self.links_left.insert(inode.ino, inode.links - 1);
-                false
-            }
-        }
     }
 }
