@@ -85,15 +85,14 @@ impl All<'_> {
 
     /// The drive's share by size of segment.
     fn by_segment(&self, skew: Skew) -> Vec<f64> {
-        let case = |n: &u64| Case {
-            kind: lfs("greedy", *n),
-            discard: true,
-            skew,
-            utilisation: AT,
-            over_provisioning: ORDINARY,
-        };
-        self.eighths.iter().map(|n| self.part(case(n), Found::drive)).collect()
+        self.eighths.iter().map(|n| self.part(greedy(*n, skew), Found::drive)).collect()
     }
+}
+
+/// A greedy cleaner of segments of so many eighths, on a drive that is told what is free.
+fn greedy(eighths: u64, skew: Skew) -> Case {
+    let kind = lfs("greedy", eighths);
+    Case { kind, discard: true, skew, utilisation: AT, over_provisioning: ORDINARY }
 }
 
 fn shown(pairs: &[(f64, f64)]) -> String {
@@ -324,14 +323,7 @@ fn figures(outcome: &mut Outcome, all: &All<'_>) {
     let mut series = Vec::new();
     for skew in SKEWS {
         for (name, part) in PARTS {
-            let case = |n: &u64| Case {
-                kind: lfs("greedy", *n),
-                discard: true,
-                skew,
-                utilisation: AT,
-                over_provisioning: ORDINARY,
-            };
-            let points = all.eighths.iter().map(|n| (*n as f64 / 8.0, all.part(case(n), part)));
+            let points = all.eighths.iter().map(|n| (*n as f64 / 8.0, all.part(greedy(*n, skew), part)));
             series.push(Series::in_panel(skew_name(skew), name, points));
         }
     }
