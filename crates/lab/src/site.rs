@@ -11,7 +11,7 @@ use posix::{
 use std::cell::RefCell;
 use std::ffi::OsString;
 use std::io;
-use std::path::{Component, Path, PathBuf};
+use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
 /// The run's own directory in an image that it begins with. A new file system is the run's as a whole.
@@ -129,23 +129,15 @@ impl Site for LabSite {
     }
 
     fn handle_below(&self, path: &Path) -> io::Result<Box<dyn FileSystem>> {
-        let mut so_far = PathBuf::new();
         let mut top = self.rooted(self.root);
-        for component in path.components() {
-            match component {
-                Component::Normal(name) => so_far.push(name),
-                Component::RootDir | Component::CurDir => continue,
-                Component::ParentDir | Component::Prefix(_) => {
-                    let message = format!("{}: a directory below the target must not contain '..'", path.display());
-                    return Err(io::Error::new(io::ErrorKind::InvalidInput, message));
-                }
-            }
-            match top.call(&Call::Mkdir { at: so_far.as_path().into(), mode: Mode(0o755) }).result {
+        let way = posix::way_below(path)?;
+        for directory in &way {
+            match top.call(&Call::Mkdir { at: directory.as_path().into(), mode: Mode(0o755) }).result {
                 Ok(_) | Err(Errno::EEXIST) => {}
                 Err(errno) => return Err(errno.into()),
             }
         }
-        let root = if so_far.as_os_str().is_empty() { self.root } else { top.directory(&so_far)? };
+        let root = way.last().map_or(Ok(self.root), |directory| top.directory(directory))?;
         Ok(Box::new(self.rooted(root)))
     }
 

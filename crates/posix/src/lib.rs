@@ -87,7 +87,7 @@ pub use mounted::{CacheDrop, Mounted, begin_write_back, raise_descriptor_limit};
 pub use mounts::{MountEntry, mount_of_path, other_mounts};
 pub use process::{Calls, Process, Step, process};
 pub use setup::SetupError;
-pub use site::Site;
+pub use site::{Site, way_below};
 pub use target::{Backing, ScratchKind, ScratchSpec, Target, TargetError};
 pub use workspace::{Image, Workspace, WorkspaceOptions};
 

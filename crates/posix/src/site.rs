@@ -2,7 +2,7 @@
 
 use crate::{FileSystem, Target, Workspace};
 use std::io;
-use std::path::Path;
+use std::path::{Component, Path, PathBuf};
 
 /// A target made ready for one run: handles on a directory of the run's own, and the promise to leave nothing behind.
 ///
@@ -36,6 +36,27 @@ pub trait Site {
     fn workspace(&self) -> Option<&Workspace> {
         None
     }
+}
+
+/// The directories on the way to one below a root, itself last.
+///
+/// # Errors
+/// The path leads upward.
+pub fn way_below(path: &Path) -> io::Result<Vec<PathBuf>> {
+    let mut way: Vec<PathBuf> = Vec::new();
+    for component in path.components() {
+        match component {
+            Component::Normal(name) => {
+                way.push(way.last().map_or_else(|| PathBuf::from(name), |above| above.join(name)))
+            }
+            Component::RootDir | Component::CurDir => {}
+            Component::ParentDir | Component::Prefix(_) => {
+                let message = format!("{}: a directory below the target must not contain '..'", path.display());
+                return Err(io::Error::new(io::ErrorKind::InvalidInput, message));
+            }
+        }
+    }
+    Ok(way)
 }
 
 impl Site for Workspace {

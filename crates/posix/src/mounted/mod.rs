@@ -158,29 +158,17 @@ impl Mounted {
     /// A handle rooted deeper: in the directory `path` below this root, made (with its parents) if it is missing.
     /// Descriptors are shared with this handle.
     pub fn subdir(&self, path: impl AsRef<Path>) -> io::Result<Mounted> {
-        let path = path.as_ref();
-        let mut so_far = PathBuf::new();
-        for component in path.components() {
-            use std::path::Component;
-            match component {
-                Component::Normal(name) => so_far.push(name),
-                Component::RootDir | Component::CurDir => continue,
-                Component::ParentDir | Component::Prefix(_) => {
-                    let message = format!("{}: a directory below the target must not contain '..'", path.display());
-                    return Err(io::Error::new(io::ErrorKind::InvalidInput, message));
-                }
-            }
-            match fs::mkdirat(&self.shared.root, &so_far, fs::Mode::from_raw_mode(0o755)) {
+        let way = crate::way_below(path.as_ref())?;
+        for directory in &way {
+            match fs::mkdirat(&self.shared.root, directory, fs::Mode::from_raw_mode(0o755)) {
                 Ok(()) | Err(rustix::io::Errno::EXIST) => {}
-                Err(e) => return Err(at(&self.shared.path.join(&so_far), e)),
+                Err(e) => return Err(at(&self.shared.path.join(directory), e)),
             }
         }
-        if so_far.as_os_str().is_empty() {
-            return Ok(self.clone());
-        }
+        let Some(below) = way.last() else { return Ok(self.clone()) };
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC | OFlags::NOFOLLOW;
-        let full = self.shared.path.join(&so_far);
-        let root = fs::openat(&self.shared.root, &so_far, flags, fs::Mode::empty()).map_err(|e| at(&full, e))?;
+        let full = self.shared.path.join(below);
+        let root = fs::openat(&self.shared.root, below, flags, fs::Mode::empty()).map_err(|e| at(&full, e))?;
         Ok(Mounted::on(Arc::new(Shared {
             root,
             path: full,
