@@ -3,7 +3,7 @@
 //! Nobody else changes the file system, so the kernel may keep what it was told for as long as it likes. Permissions are the kernel's to
 //! check (`default_permissions`), and so are the set-id bits that a write or a change of owner takes away.
 
-use crate::live::{Allocation, Caller, Live, New, Set, Stat, When};
+use crate::live::{Allocation, Caller, DirEntry, Live, New, Set, Stat, When};
 use fuser::{
     FileAttr, FileHandle, Filesystem, FopenFlags, Generation, INodeNo, InitFlags, KernelConfig, LockOwner, OpenFlags,
     RenameFlags, ReplyAttr, ReplyCreate, ReplyData, ReplyDirectory, ReplyDirectoryPlus, ReplyEmpty, ReplyEntry,
@@ -151,6 +151,30 @@ impl<V: Insertable + Send + 'static> Served<V> {
             Ok(stat) => reply.entry(lasts(&stat), &attributes(&stat, BLOCK), generation(&stat)),
             Err(errno) => reply.error(errno),
         }
+    }
+
+    /// Hands over the entries of a directory from a place on, until one is not taken.
+    fn entries(
+        &self,
+        ino: INodeNo,
+        mut from: u64,
+        mut take: impl FnMut(&mut Live<V>, &DirEntry) -> Result<bool, Errno>,
+    ) -> Result<(), fuser::Errno> {
+        self.with(|live| {
+            let dir = known(live, ino);
+            loop {
+                let entries = live.readdir(dir, from, ENTRIES)?;
+                for entry in &entries {
+                    if !take(live, entry)? {
+                        return Ok(());
+                    }
+                    from = entry.next;
+                }
+                if entries.len() < ENTRIES {
+                    return Ok(());
+                }
+            }
+        })
     }
 
     fn empty(done: Result<(), fuser::Errno>, reply: ReplyEmpty) {
@@ -432,23 +456,9 @@ impl<V: Insertable + Send + 'static> Filesystem for Served<V> {
     }
 
     fn readdir(&self, _request: &Request, ino: INodeNo, _fh: FileHandle, offset: u64, mut reply: ReplyDirectory) {
-        let mut from = offset;
-        let filled = self.with(|live| {
-            let dir = known(live, ino);
-            loop {
-                let entries = live.readdir(dir, from, ENTRIES)?;
-                for entry in &entries {
-                    let kind =
-                        live.stat(entry.ino).map_or(fuser::FileType::RegularFile, |stat| kind_of(stat.file_type));
-                    if reply.add(INodeNo(entry.ino.0.into()), entry.next, kind, OsStr::from_bytes(&entry.name)) {
-                        return Ok(());
-                    }
-                    from = entry.next;
-                }
-                if entries.len() < ENTRIES {
-                    return Ok(());
-                }
-            }
+        let filled = self.entries(ino, offset, |live, entry| {
+            let kind = live.stat(entry.ino).map_or(fuser::FileType::RegularFile, |stat| kind_of(stat.file_type));
+            Ok(!reply.add(INodeNo(entry.ino.0.into()), entry.next, kind, OsStr::from_bytes(&entry.name)))
         });
         match filled {
             Ok(()) => reply.ok(),
@@ -464,27 +474,15 @@ impl<V: Insertable + Send + 'static> Filesystem for Served<V> {
         offset: u64,
         mut reply: ReplyDirectoryPlus,
     ) {
-        let mut from = offset;
-        let filled = self.with(|live| {
-            let dir = known(live, ino);
-            loop {
-                let entries = live.readdir(dir, from, ENTRIES)?;
-                for entry in &entries {
-                    let stat = live.stat(entry.ino)?;
-                    let (attr, name) = (attributes(&stat, BLOCK), OsStr::from_bytes(&entry.name));
-                    if reply.add(attr.ino, entry.next, name, lasts(&stat), &attr, generation(&stat)) {
-                        return Ok(());
-                    }
-                    // The kernel takes the two for what it has already.
-                    if entry.name != b"." && entry.name != b".." {
-                        live.note_known(entry.ino);
-                    }
-                    from = entry.next;
-                }
-                if entries.len() < ENTRIES {
-                    return Ok(());
-                }
+        let filled = self.entries(ino, offset, |live, entry| {
+            let stat = live.stat(entry.ino)?;
+            let (attr, name) = (attributes(&stat, BLOCK), OsStr::from_bytes(&entry.name));
+            let full = reply.add(attr.ino, entry.next, name, lasts(&stat), &attr, generation(&stat));
+            // The kernel takes the two for what it has already.
+            if !full && entry.name != b"." && entry.name != b".." {
+                live.note_known(entry.ino);
             }
+            Ok(!full)
         });
         match filled {
             Ok(()) => reply.ok(),
