@@ -157,19 +157,17 @@ fn cells(entry: &crate::Entry) -> Vec<Cell> {
     vec![mean, quantile(4), quantile(8), samples]
 }
 
+const COLUMNS: [(&str, &str); 6] = [
+    ("Entry", "entry"),
+    ("Mean", "mean_ns"),
+    ("Median", "median_ns"),
+    ("99 %", "p99_ns"),
+    ("Calls", "calls"),
+    ("Meaning", "meaning"),
+];
+
 fn singles(profile: &SystemProfile) -> Table {
-    let mut table = Table::new(
-        "costs",
-        "Single costs: the mean of one call with its 95 % interval.",
-        &[
-            ("Entry", "entry"),
-            ("Mean", "mean_ns"),
-            ("Median", "median_ns"),
-            ("99 %", "p99_ns"),
-            ("Calls", "calls"),
-            ("Meaning", "meaning"),
-        ],
-    );
+    let mut table = Table::new("costs", "Single costs: the mean of one call with its 95 % interval.", &COLUMNS);
     for (class, _, entry) in entries(profile).into_iter().filter(|(class, ..)| !class.is_curve()) {
         let mut row = vec![Cell::from(class.name())];
         row.extend(cells(entry));
@@ -180,18 +178,7 @@ fn singles(profile: &SystemProfile) -> Table {
 }
 
 fn curves(profile: &SystemProfile) -> Table {
-    let mut table = Table::new(
-        "curves",
-        "Curves over a size (bytes, or entries of a directory).",
-        &[
-            ("Entry", "entry"),
-            ("Mean", "mean_ns"),
-            ("Median", "median_ns"),
-            ("99 %", "p99_ns"),
-            ("Calls", "calls"),
-            ("Meaning", "meaning"),
-        ],
-    );
+    let mut table = Table::new("curves", "Curves over a size (bytes, or entries of a directory).", &COLUMNS);
     let mut last = None;
     for (class, at, entry) in entries(profile).into_iter().filter(|(class, ..)| class.is_curve()) {
         let mut row = vec![Cell::from(crate::vector::entry_name(class, at))];
