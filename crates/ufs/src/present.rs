@@ -9,18 +9,19 @@ fn add(table: &mut Table, figure: &str, value: Cell) {
     table.row(vec![Cell::from(figure), value]);
 }
 
-fn table() -> Table {
-    Table::new("copied", "", &[("Figure", "figure"), ("Value", "value")])
+/// What both directions have: so many files, directories, symbolic links, further names and special files.
+fn copied(counts: [u64; 5]) -> Table {
+    let figures = ["files", "directories", "symbolic links", "further names of the same files", "special files"];
+    let mut table = Table::new("copied", "", &[("Figure", "figure"), ("Value", "value")]);
+    for (figure, count) in figures.into_iter().zip(counts) {
+        add(&mut table, figure, Cell::Count(count));
+    }
+    table
 }
 
 /// Files copied out of an image.
 pub fn extracted(done: &Extracted) -> Document {
-    let mut table = table();
-    add(&mut table, "files", Cell::Count(done.files));
-    add(&mut table, "directories", Cell::Count(done.directories));
-    add(&mut table, "symbolic links", Cell::Count(done.symlinks));
-    add(&mut table, "further names of the same files", Cell::Count(done.hard_links));
-    add(&mut table, "special files", Cell::Count(done.specials));
+    let mut table = copied([done.files, done.directories, done.symlinks, done.hard_links, done.specials]);
     // Said where there is something to say: most images have none.
     for (figure, count) in [
         ("setuid and setgid left out (--owners --special)", done.set_ids_dropped),
@@ -46,12 +47,7 @@ pub fn inserted(image: &str, done: &Inserted) -> Document {
 
 /// The same as part of another document.
 pub fn into(document: &mut Document, done: &Inserted) {
-    let mut table = table();
-    add(&mut table, "files", Cell::Count(done.files));
-    add(&mut table, "directories", Cell::Count(done.directories));
-    add(&mut table, "symbolic links", Cell::Count(done.symlinks));
-    add(&mut table, "further names of the same files", Cell::Count(done.hard_links));
-    add(&mut table, "special files", Cell::Count(done.specials));
+    let mut table = copied([done.files, done.directories, done.symlinks, done.hard_links, done.specials]);
     add(&mut table, "files replaced", Cell::Count(done.replaced));
     add(&mut table, "data", Cell::Bytes(done.data_bytes as f64));
     document.table(table);
