@@ -214,11 +214,7 @@ impl Volume for Ffs {
             done += u64::from(len);
         }
         if let Some(error) = failed {
-            // The file may have been lengthened for a block that then was not to be had.
-            let length = if done > 0 { size_before.max(range.offset + done) } else { size_before };
-            if self.node(ino)?.d.size > length {
-                truncate::shorten(self, cx, ino, length)?;
-            }
+            truncate::to_what_is_written(self, cx, range, size_before, done)?;
             if done == 0 {
                 return Err(error);
             }

@@ -8,7 +8,7 @@ use super::files::Files as _;
 use super::node::{Body, Node, Sizes};
 use crate::DiskInode;
 use crate::indirect::{NDADDR, Pointer, of_number, way};
-use kernel::{Cx, Ino, Lbn};
+use kernel::{Cx, Ino, Lbn, WriteRange};
 use posix::Errno;
 
 /// A piece of a file that it gives up.
@@ -69,6 +69,19 @@ fn end_in_block<B: Backing>(fs: &mut B, cx: &mut Cx, ino: Ino, length: u64) -> R
         cx.change(&block);
     }
     Ok(())
+}
+
+/// After a write that failed when so much was done: the file may have been lengthened for a block that then was not to be
+/// had.
+pub fn to_what_is_written<B: Backing>(
+    fs: &mut B,
+    cx: &mut Cx,
+    range: &WriteRange<'_>,
+    size_before: u64,
+    done: u64,
+) -> Result<(), Errno> {
+    let length = if done > 0 { size_before.max(range.offset + done) } else { size_before };
+    if fs.node(range.ino)?.d.size() > length { shorten(fs, cx, range.ino, length) } else { Ok(()) }
 }
 
 /// Frees what is behind a length that is not above the file's.
