@@ -113,13 +113,6 @@ struct FfsArgs {
     /// Seed of the file system's identity and the generations of inodes.
     #[arg(long, default_value_t = 1)]
     seed: u64,
-    /// When it is made, seconds since 1970 (default: now). With --populate, files modified later get this time, and every
-    /// file was last read when it was modified.
-    #[arg(long, value_name = "SECONDS", allow_negative_numbers = true)]
-    time: Option<i64>,
-    /// Make lost+found.
-    #[arg(long)]
-    lost_found: bool,
     #[command(flatten)]
     populate: Populate,
     /// Allocation policies for what is copied (noswitch,dirpref,root; default: 4.4BSD's).
@@ -135,6 +128,13 @@ struct FfsArgs {
 /// What a new file system begins with.
 #[derive(clap::Args, Debug)]
 struct Populate {
+    /// When it is made, seconds since 1970 (default: now). With --populate, files modified later get this time, and every
+    /// file was last read when it was modified.
+    #[arg(long, value_name = "SECONDS", allow_negative_numbers = true)]
+    time: Option<i64>,
+    /// Make lost+found.
+    #[arg(long)]
+    lost_found: bool,
     /// Copy what is in this directory into it: modes, owners, times, links and holes are kept.
     #[arg(long, value_name = "DIR")]
     populate: Option<PathBuf>,
@@ -172,7 +172,7 @@ fn make_ffs(args: &FfsArgs) -> failure::Result<ExitCode> {
     options.blank = blank;
     let policy = args.policy.unwrap_or_default();
     let made = ffs::mkfs::mkfs_while(&mut store, &options, &mut || !posix::interrupt::requested())
-        .and_then(|made| Ok((made, args.populate.copy::<ffs::Ffs>(store, policy, options.time_s, args.time)?)));
+        .and_then(|made| Ok((made, args.populate.copy::<ffs::Ffs>(store, policy, options.time_s)?)));
     let (made, copied) = made.with_context(|| output::shown(&args.image))?;
     finish(whole, &args.image)?;
     let document = ffs::present::made(&output::shown(&args.image), &made, copied.as_ref());
@@ -190,17 +190,16 @@ struct Result<M> {
 }
 
 impl Populate {
-    /// Copies a directory's contents into a new file system. `time` is when all of that happens, if somebody has said so.
+    /// Copies a directory's contents into a new file system.
     fn copy<V: Insertable>(
         &self,
         store: FileStore,
         options: V::Options,
         made_s: i64,
-        time: Option<i64>,
     ) -> std::result::Result<Option<Inserted>, V::Error> {
         let Some(directory) = &self.populate else { return Ok(None) };
         let mut inserter = Inserter::<V, _>::open(store, options, made_s.saturating_mul(1_000_000_000))?;
-        let options = InsertOptions { owner: self.owner, overwrite: false, latest_s: time };
+        let options = InsertOptions { owner: self.owner, overwrite: false, latest_s: self.time };
         let bar = progress::bar(0, "copying");
         let copied = inserter.insert(&directory.join("."), b"/", options, &mut |so_far| {
             bar.set_message(format!("copying: {} files", so_far.files));
@@ -284,8 +283,8 @@ fn options(args: &FfsArgs, size_bytes: u64) -> failure::Result<MkfsOptions> {
         optimize_space: args.space,
         label: args.label.clone(),
         seed: args.seed,
-        time_s: args.time.unwrap_or_else(now),
-        lost_found: args.lost_found,
+        time_s: args.populate.time.unwrap_or_else(now),
+        lost_found: args.populate.lost_found,
         ..base
     })
 }

@@ -39,13 +39,6 @@ pub(super) struct LfsArgs {
     /// Seed of the file system's identity.
     #[arg(long, default_value_t = 1)]
     seed: u64,
-    /// When it is made, seconds since 1970 (default: now). With --populate, files modified later get this time, and every
-    /// file was last read when it was modified.
-    #[arg(long, value_name = "SECONDS", allow_negative_numbers = true)]
-    time: Option<i64>,
-    /// Make lost+found.
-    #[arg(long)]
-    lost_found: bool,
     #[command(flatten)]
     populate: Populate,
     /// Overwrite what is there.
@@ -67,7 +60,7 @@ pub(super) fn make(args: &LfsArgs) -> failure::Result<ExitCode> {
     let Opened { mut store, whole, .. } = open(&args.image, size)?;
     let policy = ::lfs::Options::default();
     let made = ::lfs::mkfs(&mut store, &options)
-        .and_then(|made| Ok((made, args.populate.copy::<::lfs::Lfs>(store, policy, options.time_s, args.time)?)));
+        .and_then(|made| Ok((made, args.populate.copy::<::lfs::Lfs>(store, policy, options.time_s)?)));
     let (made, copied) = made.with_context(|| output::shown(&args.image))?;
     finish(whole, &args.image)?;
     let document = lfs::present::made(&output::shown(&args.image), &made, copied.as_ref());
@@ -86,8 +79,8 @@ fn options(args: &LfsArgs, size_bytes: u64) -> failure::Result<MkfsOptions> {
         minfreeseg: args.minfreeseg,
         resvseg: args.resvseg,
         seed: args.seed,
-        time_s: args.time.unwrap_or_else(now),
-        lost_found: args.lost_found,
+        time_s: args.populate.time.unwrap_or_else(now),
+        lost_found: args.populate.lost_found,
         ..MkfsOptions::new(size_bytes)
     })
 }
