@@ -2,14 +2,17 @@
 //! panic, what a check has repaired is clean, and what can be loaded can be written to. The first byte says which.
 #![no_main]
 
+#[path = "common/tree.rs"]
+mod tree;
+
 use ffs::format::ROOT_INO;
 use ffs::mkfs::{GroupSize, MkfsOptions};
 use ffs::policy::Options;
 use ffs::{Endian, FragAddr, GroupNo, Image, Ino, InsertOptions, Inserter, MemoryStore, Overlay, Search, Version};
 use libfuzzer_sys::fuzz_target;
 use std::ops::Range;
-use std::path::PathBuf;
 use std::sync::OnceLock;
+use tree::tree;
 
 const BYTES: usize = 1 << 20;
 /// 2001, so that nothing depends on the clock.
@@ -19,28 +22,6 @@ const DATE_NS: i64 = 1_000_000_000_000_000_000;
 struct Sound {
     store: MemoryStore,
     places: Vec<Range<usize>>,
-}
-
-/// A small tree: fragments, indirect blocks, holes, links, a directory of several chunks.
-fn tree() -> &'static PathBuf {
-    static TREE: OnceLock<PathBuf> = OnceLock::new();
-    TREE.get_or_init(|| {
-        let root = std::env::temp_dir().join(format!("fsage-fuzz-tree-{}", std::process::id()));
-        let write = |name: &str, bytes: usize| std::fs::write(root.join(name), vec![7; bytes]).expect("space");
-        std::fs::create_dir_all(root.join("dir/below")).expect("a writable temporary directory");
-        write("small", 700);
-        write("indirect", 60_000);
-        write("dir/below/file", 5_000);
-        for n in 0..40 {
-            write(&format!("dir/{}{n}", "n".repeat(n)), n * 10);
-        }
-        let sparse = std::fs::File::create(root.join("sparse")).expect("space");
-        sparse.set_len(5 << 20).expect("space");
-        std::os::unix::fs::symlink("small", root.join("short")).expect("space");
-        std::os::unix::fs::symlink("x/".repeat(90), root.join("long")).expect("space");
-        std::fs::hard_link(root.join("small"), root.join("dir/hard")).expect("space");
-        root
-    })
 }
 
 fn sound(which: usize) -> &'static Sound {

@@ -3,6 +3,9 @@
 //! which; its upper bits whether the checksums are put right again. With `FSAGE_FUZZ_IMAGE=FILE` the image is written there first.
 #![no_main]
 
+#[path = "common/tree.rs"]
+mod tree;
+
 use kernel::payload::Image as Payload;
 use kernel::{Durability, Ino, NewNode, ReadAhead, Transfers, Untimed, Volume as _, WriteRange};
 use lfs::format::{FragAddr, ROOT_INO, SegNo, SegmentSummary, Superblock, cksum};
@@ -14,6 +17,7 @@ use posix::FileKind;
 use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, OnceLock};
+use tree::tree;
 
 const BYTES: usize = 2 << 20;
 /// 2001, so that nothing depends on the clock.
@@ -28,28 +32,6 @@ struct Sound {
 
 fn temporary(name: &str) -> PathBuf {
     std::env::temp_dir().join(format!("fsage-fuzz-{name}-{}", std::process::id()))
-}
-
-/// A small tree: fragments, indirect blocks, holes, links, a directory of several chunks.
-fn tree() -> &'static PathBuf {
-    static TREE: OnceLock<PathBuf> = OnceLock::new();
-    TREE.get_or_init(|| {
-        let root = temporary("tree");
-        let write = |name: &str, bytes: usize| std::fs::write(root.join(name), vec![7; bytes]).expect("space");
-        std::fs::create_dir_all(root.join("dir/below")).expect("a writable temporary directory");
-        write("small", 700);
-        write("indirect", 60_000);
-        write("dir/below/file", 5_000);
-        for n in 0..40 {
-            write(&format!("dir/{}{n}", "n".repeat(n)), n * 10);
-        }
-        let sparse = std::fs::File::create(root.join("sparse")).expect("space");
-        sparse.set_len(5 << 20).expect("space");
-        std::os::unix::fs::symlink("small", root.join("short")).expect("space");
-        std::os::unix::fs::symlink("x/".repeat(90), root.join("long")).expect("space");
-        std::fs::hard_link(root.join("small"), root.join("dir/hard")).expect("space");
-        root
-    })
 }
 
 fn sound(which: usize) -> &'static Sound {

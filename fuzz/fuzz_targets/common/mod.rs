@@ -11,9 +11,9 @@ use trace::strace::{ImportOptions, Summary};
 pub fn counted(events: &mut u64) -> impl FnMut(Batch) -> Result<(), FileError> + '_ {
     |batch| {
         for event in &batch.events {
-            assert_eq!(event.seq, *events);
+            assert_eq!(event.head.seq, *events);
             *events += 1;
-            for id in [event.path, event.path2, event.caller_dir, event.caller_dir2].into_iter().flatten() {
+            for id in [event.path(), event.path2(), event.caller_dir(), event.caller_dir2()].into_iter().flatten() {
                 let _ = batch.paths.get(id);
             }
         }
