@@ -38,7 +38,6 @@ pub(crate) use sequence::Place;
 pub use tree::Standing;
 
 use crate::profile::Row;
-use crate::strace::Sink;
 use crate::{Batch, OfdId, Op, flag};
 use columnar::FileError;
 use descriptors::{Descriptors, Ofd, Table};
@@ -310,7 +309,7 @@ impl Tracker {
     }
 
     /// Hands over what is left at the end.
-    pub(crate) fn drain(&mut self, sink: &mut Sink<'_>) -> Result<(), FileError> {
+    pub(crate) fn drain(&mut self, sink: &mut dyn FnMut(Batch) -> Result<(), FileError>) -> Result<(), FileError> {
         loop {
             let batch = self.take();
             if batch.events.is_empty() {
