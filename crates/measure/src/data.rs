@@ -39,10 +39,10 @@ const ELSEWHERE: usize = 8;
 const REQUESTS_IN_A_ROW: usize = 10;
 const REPEATED_BYTES: u64 = 16 << 10;
 
-/// Files that grow by little at the same time, and what they begin with.
 /// Where memory is short, so much may be dirty before it is written back: a writer that has to wait for others' data is no price of its own call
 /// (`measure::writeback` finds when that is).
 const CROWDED_DIRTY_BYTES: u64 = 256 << 10;
+/// Files that grow by little at the same time, and what they begin with.
 const LOGS: usize = 8;
 const LOG_START_BYTES: u64 = 100;
 

@@ -306,6 +306,11 @@ impl<'de> Visitor<'de> for EntryVisitor {
 
     fn visit_map<M: MapAccess<'de>>(self, map: M) -> Result<WrittenEntry, M::Error> {
         let table = EntryTable::deserialize(de::value::MapAccessDeserializer::new(map))?;
+        let reuse = match (table.reuse_distance, table.reuse_power) {
+            (Some(distance), Some(power)) => Some(Reuse { distance, power }),
+            (None, None) => None,
+            _ => return Err(de::Error::custom("reuse_distance and reuse_power go together")),
+        };
         Ok(WrittenEntry(Entry {
             mean_ns: table.mean_ns,
             low_ns: table.low_ns.unwrap_or(table.mean_ns),
@@ -313,7 +318,7 @@ impl<'de> Visitor<'de> for EntryVisitor {
             samples: table.samples,
             quantiles_ns: table.quantiles_ns,
             rounds_ns: table.rounds_ns,
-            reuse: table.reuse_distance.zip(table.reuse_power).map(|(distance, power)| Reuse { distance, power }),
+            reuse,
             cache: table.cache,
         }))
     }

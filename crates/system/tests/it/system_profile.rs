@@ -96,6 +96,11 @@ fn refusals_name_the_place() {
     assert!(kind.starts_with("x.system:4:") && kind.contains("a duration"), "{kind}");
     let field = refusal("format_version = 1\nname = \"x\"\n[entries]\nopen = { mean = 1 }\n");
     assert!(field.starts_with("x.system:4:") && field.contains("mean_ns"), "{field}");
+    let half = refusal("format_version = 1\nname = \"x\"\n[entries]\nopen = { mean_ns = 1.0, reuse_power = 0.1 }\n");
+    assert!(half.starts_with("x.system:4:") && half.contains("go together"), "{half}");
+    let near = "format_version = 1\nname = \"x\"\n[entries]\n\
+                open = { mean_ns = 1.0, reuse_distance = 0.5, reuse_power = 0.1 }\n";
+    assert!(refusal(near).contains("reuse_distance must be at least 1"), "{}", refusal(near));
     let parameter = refusal("format_version = 1\nname = \"x\"\n\n[parameters]\nbc = 4\n");
     assert!(parameter.starts_with("x.system:5:") && parameter.contains("unknown field `bc`"), "{parameter}");
     assert!(
