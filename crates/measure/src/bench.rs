@@ -158,7 +158,7 @@ impl<'a> Bench<'a> {
     }
 
     /// Writes down what the call just made took.
-    fn record(&mut self, class: Class, at: u64, ns: f64) {
+    pub(super) fn record(&mut self, class: Class, at: u64, ns: f64) {
         if self.has_processor {
             self.sheet.record_call(class, at, ns, self.distance);
         } else {

@@ -4,7 +4,7 @@
 //! where the system does not confirm that it dropped them, nothing about names is measured, and removing and
 //! truncating are measured with the data evicted only, and marked unverified.
 
-use super::bench::{Bench, Dir};
+use super::bench::{Bench, Dir, FILE_MODE};
 use super::remove::{RUN, files_of};
 use super::{Group, MeasureError, Mode};
 use posix::{CacheState, Call, Errno, OpenFlags};
@@ -33,14 +33,24 @@ const LARGE_EVERY: usize = 8;
 const LARGE_ENTRIES: usize = 400;
 /// Names looked up in each directory.
 const LOOKUPS: usize = 16;
-/// Files of which names are looked up in the order of making: at most so many lookups, and as many files as they take.
-const ORDERED_LOOKUPS: u64 = 80;
+/// Files of which names are looked up in the order of making: so many at least, for at most so many lookups. A walk through a tree looks
+/// up hundreds in a row, and a system that reads ahead in its table of inodes (ext4, 512 at a time) does so once for all of them.
+const ORDERED_LOOKUPS: u64 = 520;
 const ORDERED_FILES: u64 = 520;
+const APART_LOOKUPS: u64 = 80;
 const FAR_LOOKUPS: u64 = 5;
+/// What files hold that are looked up, in turn: as in trees of sources, one in some is shorter than half a block. Where data or its extents
+/// lie beside inodes (btrfs), fewer of these are read at once.
+const SOURCE_BYTES: [u64; 5] = [1024, 4096, 8192, 4096, 16_384];
+/// Free space below which they hold nothing; nor do those that are so far apart that each is read alone.
+const ROOM_BYTES: u64 = 1 << 30;
 /// Nearer than this they are in directories of [`ENTRIES`], as most are in programs; farther apart in one large one, as only there all
 /// between them is unknown.
 const ORDERED_FAR: u64 = 64;
-const FILE_BYTES: u64 = 4096;
+/// The file that is synced first, and what it begins with.
+const SYNCED: &str = "cold/synced";
+const SYNCED_BYTES: u64 = 64 << 10;
+const APPENDED_BYTES: u64 = 4096;
 /// The buffer of the C library's readdir.
 const DENTS_BYTES: u64 = 32 << 10;
 
@@ -120,12 +130,14 @@ impl Group for Cold {
             TruncateUncached,
             RemoveUncached,
             RemoveUncachedNext,
+            SyncFirst,
         ]
     }
 
     fn prepare(&mut self, b: &mut Bench<'_>) -> Result<(), MeasureError> {
         b.make_dir("cold")?;
         b.make_dir("cold/removed")?;
+        b.make_file(SYNCED.into(), SYNCED_BYTES)?;
         let dirs = if b.mode == Mode::Quick { QUICK_DIRS } else { FULL_DIRS };
         for number in 0..dirs {
             let entries = if number % LARGE_EVERY == 1 { LARGE_ENTRIES } else { ENTRIES };
@@ -180,6 +192,7 @@ impl Group for Cold {
                 b.close(fd)?;
             }
         }
+        first_sync(b)?;
         b.shuffle(&mut items);
         for item in &items {
             // What is left is removed below, whether it was measured or not.
@@ -228,9 +241,10 @@ impl Cold {
         let (dir, link_dir) = (b.new_dir(&path)?, b.new_dir(&links)?);
         let mut names = Vec::with_capacity(entries);
         let mut linked = Vec::new();
+        let room = has_room(b)?;
         for number in 0..entries {
             let name = b.new_name("file");
-            b.make_file(dir.at(&name), if number % 4 == 0 { FILE_BYTES } else { 0 })?;
+            b.make_file(dir.at(&name), source_bytes(room, number as u64))?;
             names.push(name);
         }
         for name in names.iter().take(LOOKUPS) {
@@ -361,15 +375,35 @@ impl Cold {
     /// Reads a directory, and once more when it is cached.
     fn list(&self, b: &mut Bench<'_>, number: usize, cold: bool) -> Result<(), MeasureError> {
         let Some((path, entries)) = self.listed.get(number) else { return Ok(()) };
-        let first = list_once(b, path)?;
         if cold {
-            b.sheet.record(Class::ReadDirCold, *entries, first);
+            // Its inode is known by then, as it is to a program that has looked it up.
+            b.quiet(&Call::Stat { at: path.as_str().into(), follow: true })?;
+        }
+        let first = list_once(b, path)?;
+        let again = list_once(b, path)?;
+        b.sheet.record(Class::ReadDir, *entries, again.listed_ns);
+        if cold {
+            // Opening it may read some of it already (btrfs).
+            let opened_ns = (first.opened_ns - again.opened_ns).max(0.0);
+            b.sheet.record(Class::ReadDirCold, *entries, first.listed_ns + opened_ns);
             b.sheet.note_cache(Class::ReadDirCold, *entries, CacheState::Cold);
         }
-        let again = list_once(b, path)?;
-        b.sheet.record(Class::ReadDir, *entries, again);
         Ok(())
     }
+}
+
+/// The first sync since the caches were emptied, beside those that come after others (`stable`).
+fn first_sync(b: &mut Bench<'_>) -> Result<(), MeasureError> {
+    let fd = b.open(SYNCED.into(), OpenFlags { append: true, ..OpenFlags::WRITE })?;
+    b.quiet(&Call::Write { fd, offset: None, len_bytes: APPENDED_BYTES, data: None })?;
+    let call = Call::Fsync { fd };
+    let outcome = b.outcome(&call);
+    outcome.result.map_err(|errno| MeasureError::call(&call, errno))?;
+    // In the first turn those may not have been measured yet.
+    if let Some(later_ns) = b.sheet.mean_so_far(Class::FsyncAppend, APPENDED_BYTES) {
+        b.sheet.record(Class::SyncFirst, 0, outcome.dur_ns as f64 - later_ns);
+    }
+    b.close(fd)
 }
 
 /// Makes files to be removed or cut.
@@ -395,7 +429,12 @@ fn make_ordered(b: &mut Bench<'_>, apart: u64) -> Result<Ordered, MeasureError> 
     let path = format!("cold/ordered{apart}");
     b.make_dir(&path)?;
     let small = apart < ORDERED_FAR;
-    let files = if small { ORDERED_LOOKUPS * apart } else { ORDERED_FILES.max(FAR_LOOKUPS * apart) };
+    let files = match apart {
+        1 => ORDERED_LOOKUPS,
+        ..ORDERED_FAR => APART_LOOKUPS * apart,
+        _ => ORDERED_FILES.max(FAR_LOOKUPS * apart),
+    };
+    let room = apart <= ORDERED_FAR && has_room(b)?;
     let (mut dirs, mut names) = (Vec::new(), Vec::new());
     let root = b.open_dir(&path)?;
     for number in 0..files {
@@ -407,13 +446,23 @@ fn make_ordered(b: &mut Bench<'_>, apart: u64) -> Result<Ordered, MeasureError> 
             dirs.push(dir.clone());
         }
         let name = if small { format!("{dir}/made{number:04}.dat") } else { format!("made{number:04}.dat") };
-        b.make_file(root.at(&name), 0)?;
+        b.make_file(root.at(&name), source_bytes(room, number))?;
         if number % apart == 0 {
             names.push(name);
         }
     }
     b.close(root.fd)?;
     Ok(Ordered { apart, path, dirs, names })
+}
+
+/// Whether files that are looked up may hold something.
+fn has_room(b: &mut Bench<'_>) -> Result<bool, MeasureError> {
+    let usage = b.fs.usage().map_err(|source| MeasureError::Io { doing: "asking for free space", source })?;
+    Ok(usage.available_bytes >= ROOM_BYTES)
+}
+
+fn source_bytes(room: bool, number: u64) -> u64 {
+    if room { SOURCE_BYTES[(number % SOURCE_BYTES.len() as u64) as usize] } else { 0 }
 }
 
 /// The time of each stat.
@@ -428,18 +477,25 @@ fn stat_all(b: &mut Bench<'_>, dir: Dir, names: &[&String]) -> Result<Vec<f64>, 
     Ok(times)
 }
 
-/// The time of all getdents of a directory.
-fn list_once(b: &mut Bench<'_>, path: &str) -> Result<f64, MeasureError> {
-    let fd = b.open(path.into(), OpenFlags::DIRECTORY)?;
-    let mut total = 0.0;
+/// What it took to open a directory, and all its getdents.
+struct Listed {
+    opened_ns: f64,
+    listed_ns: f64,
+}
+
+fn list_once(b: &mut Bench<'_>, path: &str) -> Result<Listed, MeasureError> {
+    let call = Call::Open { at: path.into(), flags: OpenFlags::DIRECTORY, mode: FILE_MODE };
+    let opened = b.outcome(&call);
+    let fd = opened.fd().map_err(|errno| MeasureError::call(&call, errno))?;
+    let mut listed_ns = 0.0;
     loop {
         let call = Call::GetDents { fd, len_bytes: DENTS_BYTES };
         let outcome = b.outcome(&call);
-        total += outcome.dur_ns as f64;
+        listed_ns += outcome.dur_ns as f64;
         if outcome.count().map_err(|errno| MeasureError::call(&call, errno))? == 0 {
             break;
         }
     }
     b.close(fd)?;
-    Ok(total)
+    Ok(Listed { opened_ns: opened.dur_ns as f64, listed_ns })
 }

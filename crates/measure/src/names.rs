@@ -688,6 +688,6 @@ fn open_timed(b: &mut Bench<'_>, class: Class, at: At<'_>, flags: OpenFlags) -> 
     let call = Call::Open { at, flags, mode: FILE_MODE };
     let outcome = b.outcome(&call);
     let fd = outcome.fd().map_err(|errno| MeasureError::call(&call, errno))?;
-    b.sheet.record(class, 0, outcome.dur_ns as f64);
+    b.record(class, 0, outcome.dur_ns as f64);
     Ok(fd)
 }

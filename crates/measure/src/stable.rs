@@ -13,6 +13,9 @@ const BLOCK_BYTES: u64 = 4096;
 /// The files that are appended to: one for each size, and one for whatever else needs one. They are made again in each round, as logs of programs are
 /// short and lie in few pieces: each piece more may be a block of the file's map to write.
 const BASE_FILES: usize = Class::FsyncAppend.points().len() + 1;
+/// Files of which write-back is started one after the other, and their largest.
+const STARTED: usize = 8;
+const STARTED_BYTES: u64 = 64 << 10;
 const OVERWRITE_BYTES: u64 = 16 << 20;
 const APPEND_START_BYTES: u64 = 64 << 10;
 /// The size of the files that other data is dirty in.
@@ -176,14 +179,22 @@ impl Group for Stable {
                     b.sync()?;
                 }
                 Item::Start(size) => {
-                    let name = b.new_name("started");
-                    let fd = b.open(dir.at(&name), OpenFlags::CREATE_NEW)?;
-                    append(b, fd, size)?;
-                    let how = SyncRange::STARTED;
-                    b.try_timed(Class::SyncRangeStart, size, &Call::SyncRange { fd, offset: 0, len_bytes: 0, how })?;
-                    b.quiet(&Call::Fdatasync { fd })?;
-                    b.close(fd)?;
-                    made.push(name);
+                    // Several one after the other, as a package manager's: the first wakes the device.
+                    let mut files = Vec::new();
+                    for _ in 0..if size <= STARTED_BYTES { STARTED } else { 1 } {
+                        let name = b.new_name("started");
+                        let fd = b.open(dir.at(&name), OpenFlags::CREATE_NEW)?;
+                        append(b, fd, size)?;
+                        let how = SyncRange::STARTED;
+                        let call = Call::SyncRange { fd, offset: 0, len_bytes: 0, how };
+                        b.try_timed(Class::SyncRangeStart, size, &call)?;
+                        files.push(fd);
+                        made.push(name);
+                    }
+                    for fd in files {
+                        b.quiet(&Call::Fdatasync { fd })?;
+                        b.close(fd)?;
+                    }
                 }
                 Item::Clean => {
                     // The kind before may have left a time of modification to write (fdatasync does).

@@ -69,7 +69,7 @@ const DIRTY: &[u64] = &[4 * K, 16 * K, 64 * K, 256 * K, 1024 * K, 4096 * K];
 const FAR: &[u64] = &[1024 * K, 4096 * K, 16384 * K];
 /// One block is neither scattered nor side by side.
 const BESIDE: &[u64] = &[16 * K, 64 * K, 256 * K, 1024 * K, 4096 * K];
-const ENTRIES: &[u64] = &[0, 10, 100, 1000, 10000];
+const ENTRIES: &[u64] = &[0, 10, 40, 100, 1000, 10000];
 
 classes! {
     // ---- name lookups, per component beyond the first -------------------------------------------------
@@ -186,7 +186,7 @@ classes! {
     /// Reading a whole directory by getdents, names cached, per number of entries: the sum of the calls with a 32 KB buffer up
     /// to the empty answer, open and close apart.
     ReadDir = "readdir", curve ENTRIES;
-    /// The same on a cold system.
+    /// The same on a cold system, with what opening the directory takes longer than when it is cached.
     ReadDirCold = "readdiru", curve ENTRIES;
 
     // ---- data -----------------------------------------------------------------------------------------
@@ -286,6 +286,9 @@ classes! {
     /// What an fdatasync (one block overwritten) takes longer when the device has had nothing to do for so long before, in nanoseconds; the others are
     /// measured just after another one.
     SyncIdle = "sync_idle", curve &[100_000, 300_000, 1_000_000, 3_000_000, 10_000_000];
+    /// What an fsync (append of 4 KB) takes longer when it is the first since everything was written back and the caches were emptied: what
+    /// it needs of the file system's maps is read, and a log is begun.
+    SyncFirst = "sync_first";
     /// fsync of a directory after a name in it was made or removed.
     FsyncDir = "fsync_dir";
     /// fdatasync of a directory after a name in it was made or removed.
@@ -319,9 +322,8 @@ impl Class {
             | RemoveUncached | RemoveUncachedNext | ReadFirstNext => Part::Read,
             WriteDirect | CopyDirty | FsyncClean | FsyncAppend | FsyncOverwrite | FsyncCreate | FsyncContiguous
             | FsyncLate | FdatasyncAppend | FdatasyncOverwrite | FdatasyncCreate | FdatasyncContiguous
-            | FdatasyncLate | FsyncLog | FsyncOther | SyncIdle | FsyncDir | FdatasyncDir | FsyncDirClean | SyncFs => {
-                Part::Sync
-            }
+            | FdatasyncLate | FsyncLog | FsyncOther | SyncIdle | SyncFirst | FsyncDir | FdatasyncDir
+            | FsyncDirClean | SyncFs => Part::Sync,
             _ => Part::Processor,
         }
     }

@@ -155,6 +155,7 @@ fn resolve_class(table: &PriceTable, class: Class) -> Resolved {
         class,
         Class::FsyncOther
             | Class::SyncIdle
+            | Class::SyncFirst
             | Class::FsyncLog
             | Class::NegativeEach
             | Class::LookupFar

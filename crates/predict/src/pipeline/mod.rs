@@ -5,12 +5,13 @@
 //! | preprocess | [`preprocess`] (with `walk`, `tree`, `names`) | what each call asks for, whatever the caches hold |
 //! | cache | [`cache`] (with `lru`, `replacement`, `pages`, `near`, `inodes`, `sync`, `writeback`) | what the target's caches make of it |
 //! | pattern | [`pattern`] | sequential or random, for what goes to disk |
-//! | price | [`price`] (with `request`, `fallback`) | nanoseconds |
+//! | price | [`price`] (with `request`, `fallback`, `ahead`) | nanoseconds |
 //! | postprocess | [`postprocess`] | sums, distributions |
 //!
 //! All work on one [`annotated`] trace, batch by batch, in memory bounded by live files and caches; `run` drives them.
 //! The method and its limits are in docs/method.md. Nothing here knows where profiles come from or how results are shown.
 
+mod ahead;
 pub mod annotated;
 pub mod cache;
 mod export;

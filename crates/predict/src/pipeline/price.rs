@@ -74,6 +74,13 @@ impl Pricer {
         self.table.has(class)
     }
 
+    /// What one operation of a class takes at a size, nanoseconds, whatever is around it; `None` where the profile has none.
+    pub fn alone_ns(&self, class: Class, size: u64) -> Option<f64> {
+        let point = self.table.point(class, size)?;
+        let means = self.table.means_ns();
+        Some(point.terms().map(|term| term.weight * means.get(usize::from(term.entry)).unwrap_or(&0.0)).sum())
+    }
+
     /// Prices a call.
     #[inline]
     pub fn price(&mut self, op: Op, requests: &[Request], context: Context) -> Price {

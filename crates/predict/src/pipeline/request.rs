@@ -63,19 +63,38 @@ impl Requests {
         self.list.iter().any(|request| request.class.part() == Part::Sync && request.class != Class::FsyncClean)
     }
 
-    /// The device has had nothing to do for so long before: a sync finds it resting. Returns whether there is one.
-    pub fn rested(&mut self, rest_ns: f64) -> bool {
+    /// The device has had nothing to do for so long before: a sync finds it resting.
+    pub fn rested(&mut self, rest_ns: f64) {
         if rest_ns < 1.0 || !self.has_sync() {
-            return false;
+            return;
         }
         let share = (rest_ns / IDLE_NS_MIN as f64).min(1.0);
         self.add(Class::SyncIdle, (rest_ns as u64).clamp(IDLE_NS_MIN, IDLE_NS_MAX), share);
-        true
     }
 
-    /// Takes back the last one.
-    pub fn pop(&mut self) {
-        self.list.pop();
+    /// Nothing has been synced yet since the caches were emptied. Returns whether something is now.
+    pub fn first_sync(&mut self) -> bool {
+        let syncs = self.has_sync();
+        if syncs {
+            self.add(Class::SyncFirst, 0, 1.0);
+        }
+        syncs
+    }
+
+    /// What is read on from the device, in a file that is read from end to end: bytes.
+    pub fn reads_on_bytes(&self) -> Option<u64> {
+        self.list.iter().find(|request| request.class == Class::ReadSeq).map(|request| request.size)
+    }
+
+    /// A share of what is read on has been read ahead, and is cached by then.
+    pub fn read_ahead(&mut self, size: u64, share: f64) {
+        self.add(Class::ReadSeq, size, -share);
+        self.add(Class::ReadCached, size, share);
+    }
+
+    /// Takes back all but the first so many.
+    pub fn truncate(&mut self, len: usize) {
+        self.list.truncate(len);
     }
 
     /// Forgets them.

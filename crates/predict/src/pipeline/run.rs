@@ -4,7 +4,8 @@
 //! predicted time. So systems with the same parameters share one cache simulation; if write-back does come in, the pass is
 //! thrown away and made again with one simulation each. A system's prediction never depends on which others are in the run.
 
-use super::annotated::{Annotated, Mark, NodeId, Note, Status, Step};
+use super::ahead::{PART_BYTES, ReadAhead};
+use super::annotated::{Annotated, Mark, NodeId, Note, Pattern, Status, Step};
 use super::cache::{CacheOptions, CacheStage, Unstable};
 use super::options::{Calls, InitialCaches, Pace, PredictOptions};
 use super::pattern::PatternStage;
@@ -71,6 +72,9 @@ pub(super) struct Member<'p> {
     pub pricer: Pricer,
     pub post: Postprocess,
     now_ns: f64,
+    ahead: ReadAhead,
+    /// The caches were emptied, and nothing has been synced since.
+    settled: bool,
     /// When the device last had something to do, where it matters.
     device_ns: Option<f64>,
     slowdown: f64,
@@ -113,6 +117,14 @@ impl Recent {
     }
 }
 
+/// A file that a call reads from the device.
+#[derive(Clone, Copy, Debug)]
+struct FromDevice {
+    node: NodeId,
+    /// It is read on from where it was read last.
+    sequential: bool,
+}
+
 /// Systems that share a cache simulation.
 pub(super) struct Group<'p> {
     pub cache: CacheStage,
@@ -120,6 +132,8 @@ pub(super) struct Group<'p> {
     pub members: Vec<Member<'p>>,
     requests: Requests,
     marks: Vec<Mark>,
+    /// What the call under way reads from the device, last.
+    reads: Option<FromDevice>,
     recorder: Recorder,
     syncing: Syncing,
     recent: Recent,
@@ -234,7 +248,37 @@ impl<'p> Member<'p> {
         let pricer = Pricer::new(profile);
         let post = Postprocess::new(pricer.names().len(), options.files_top);
         let device_ns = pricer.has(Class::SyncIdle).then_some(0.0);
-        Member { system, profile, pricer, post, now_ns: 0.0, device_ns, slowdown: profile.writeback_slowdown() }
+        let ahead = ReadAhead::default();
+        let settled = options.initial == InitialCaches::Cold;
+        Member {
+            system,
+            profile,
+            pricer,
+            post,
+            now_ns: 0.0,
+            ahead,
+            settled,
+            device_ns,
+            slowdown: profile.writeback_slowdown(),
+        }
+    }
+}
+
+impl Member<'_> {
+    /// Takes off what has been read ahead of what is read on.
+    fn read_ahead(&mut self, read: FromDevice, requests: &mut Requests) {
+        let FromDevice { node, sequential: true } = read else { return self.ahead.begin(read.node) };
+        let Some(bytes) = requests.reads_on_bytes() else { return };
+        let alone_ns = |class| self.pricer.alone_ns(class, bytes);
+        let (Some(read_ns), Some(cached_ns)) = (alone_ns(Class::ReadSeq), alone_ns(Class::ReadCached)) else { return };
+        let wait_ns = read_ns - cached_ns;
+        if wait_ns > 0.0 {
+            let part_ns = wait_ns * (PART_BYTES as f64 / bytes as f64).max(1.0);
+            let passed_ns = self.ahead.read_on(node, wait_ns, part_ns);
+            if passed_ns > 0.0 {
+                requests.read_ahead(bytes, passed_ns / wait_ns);
+            }
+        }
     }
 }
 
@@ -253,6 +297,7 @@ impl<'p> Group<'p> {
             members: vec![member],
             requests: Requests::default(),
             marks: Vec::new(),
+            reads: None,
             recorder: Recorder::new(),
             syncing: Syncing::default(),
             recent: Recent::default(),
@@ -306,6 +351,7 @@ impl<'p> Group<'p> {
         let mut now_ns = 0.0f64;
         for member in &mut self.members {
             if self.pace == Pace::Recorded {
+                member.ahead.pass(event.head.t_ns as f64 - member.now_ns);
                 member.now_ns = member.now_ns.max(event.head.t_ns as f64);
             }
             now_ns = now_ns.max(member.now_ns);
@@ -327,11 +373,17 @@ impl<'p> Group<'p> {
         let now_ns = self.advance(event);
         self.requests.clear();
         self.marks.clear();
+        self.reads = None;
         let mut wrote = false;
         for step in steps {
             let mut mark = self.cache.apply(step, now_ns);
             self.pattern.apply(step, &mut mark);
             self.requests.step(step, &mark);
+            if let (&Step::Read { node, direct: false, .. }, &Mark::Read { disk_bytes: 1.., pattern, .. }) =
+                (step, &mark)
+            {
+                self.reads = Some(FromDevice { node, sequential: pattern == Pattern::Sequential });
+            }
             self.marks.push(mark);
             wrote |= matches!(step, Step::Write { .. });
         }
@@ -358,15 +410,28 @@ impl<'p> Group<'p> {
             let beside = if self.requests.has_sync() { beside } else { 0 };
             let factor = writeback_factor * member.profile.sync_slowdown(beside);
             let rest_ns = member.device_ns.filter(|_| !busy).map(|since_ns| member.now_ns - since_ns);
-            let rested = rest_ns.is_some_and(|rest_ns| self.requests.rested(rest_ns));
+            let uses_device = self.requests.use_device();
+            let own_requests = self.requests.list().len();
+            if let Some(rest_ns) = rest_ns {
+                self.requests.rested(rest_ns);
+            }
+            if member.settled {
+                member.settled = !self.requests.first_sync();
+            }
+            if let Some(read) = self.reads {
+                member.read_ahead(read, &mut self.requests);
+            }
             let context = Context { factor, distance };
             let price = member.pricer.price(event.op(), self.requests.list(), context);
             let throttled_ns = if wrote { self.cache.throttle(member.now_ns) } else { 0.0 };
             let stall_ns = throttled_ns + self.marks.iter().map(Mark::wait_ns).sum::<f64>();
             let ns = price.ns + stall_ns;
             member.now_ns += ns.max(0.0);
+            if !busy && !uses_device {
+                member.ahead.pass(ns);
+            }
             if let Some(device_ns) = &mut member.device_ns
-                && (busy || self.requests.use_device())
+                && (busy || uses_device)
             {
                 *device_ns = member.now_ns;
             }
@@ -391,9 +456,7 @@ impl<'p> Group<'p> {
                     file_dirty_pages: before.file_dirty_pages,
                 });
             }
-            if rested {
-                self.requests.pop();
-            }
+            self.requests.truncate(own_requests);
         }
     }
 }

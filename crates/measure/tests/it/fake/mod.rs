@@ -42,6 +42,7 @@ pub fn cost(class: Class, at: u64) -> u64 {
         }
         FsyncOther | FsyncLog => 100_000,
         SyncIdle => 20_000,
+        SyncFirst => 300_000,
         _ => 1000 + 10 * number,
     };
     base + at * (1 + number % 3) / 8
@@ -154,6 +155,8 @@ pub struct Fake {
     pub leaves_changes: bool,
     /// The sync of a file commits the data of all (ext4 with `data=journal`).
     pub journals_data: bool,
+    /// Nothing has been synced since the caches were emptied.
+    settled: bool,
     /// By what power of the reuse distance, over 16 calls, its calls take longer.
     pub reuse_power: f64,
     /// Calls so far, and each kind's last.
@@ -195,6 +198,7 @@ impl Fake {
             directory_commits: false,
             leaves_changes: false,
             journals_data: false,
+            settled: false,
             reuse_power: 0.0,
             calls: 0,
             last: BTreeMap::new(),
@@ -454,7 +458,10 @@ impl Fake {
     }
 
     fn sync_node(&mut self, node: usize, data_only: bool) -> u64 {
-        let ns = self.sync_one(node, data_only);
+        let mut ns = self.sync_one(node, data_only);
+        if ns > cost(Class::FsyncClean, 0) && std::mem::take(&mut self.settled) {
+            ns += cost(Class::SyncFirst, 0);
+        }
         if self.journals_data {
             for other in std::mem::take(&mut self.dirty) {
                 let other = &mut self.nodes[other];
@@ -612,6 +619,7 @@ impl Fake {
             Call::SyncFs => {
                 let bytes = self.dirty_bytes();
                 self.empty_made = 0;
+                self.settled = false;
                 for node in std::mem::take(&mut self.dirty) {
                     let node = &mut self.nodes[node];
                     (node.new_bytes, node.over_bytes, node.over_runs, node.ever_synced) = (0, 0, 0, true);
@@ -862,6 +870,7 @@ impl FileSystem for Fake {
 
     fn drop_caches(&mut self) -> std::io::Result<CacheState> {
         self.call(&Call::SyncFs);
+        self.settled = true;
         self.data.clear();
         self.open_at_drop += self.fds.len();
         if !self.root {

@@ -1,7 +1,7 @@
 //! fsync, write-back, and the patterns databases make of them.
 
 use super::builder::{Trace, cold, primes};
-use predict::pipeline::{Pace, PredictOptions, PricedCall, predict_calls};
+use predict::pipeline::{InitialCaches, Pace, PredictOptions, PricedCall, predict_calls};
 use system::{Entry, Family, SystemProfile};
 use trace::{Op, flag};
 
@@ -73,6 +73,27 @@ fn a_device_that_has_rested_is_slower() {
         assert!((sync - expected).abs() < 300.0, "{syncs:?}");
     }
     assert_eq!(syncs.len(), 4);
+}
+
+/// An editor that syncs eight times was a fifth too cheap: its first sync took twice what the others did.
+#[test]
+fn the_first_sync_on_a_cold_system_is_dearer() {
+    let mut t = Trace::new().has("/f", 64 * K);
+    let f = t.open("/f", flag::WRITE);
+    t.fd(Op::Fsync, f);
+    for _ in 0..2 {
+        t.write(f, 0, 4 * K);
+        t.fd(Op::Fsync, f);
+    }
+    let mut system = primes();
+    system.entries.insert("sync_first".into(), Entry::exactly(300_000.0));
+    let syncs = |options: &PredictOptions| -> Vec<String> {
+        let vectors = t.vectors(&system, options);
+        [1, 3, 5].map(|call| vectors[call].clone()).to_vec()
+    };
+    assert_eq!(syncs(&PredictOptions::default()), ["fsync_clean", "fsync_ovr_4096 sync_first", "fsync_ovr_4096"]);
+    let warm = PredictOptions { initial: InitialCaches::Warm, ..PredictOptions::default() };
+    assert_eq!(syncs(&warm), ["fsync_clean", "fsync_ovr_4096", "fsync_ovr_4096"]);
 }
 
 #[test]
