@@ -1,4 +1,7 @@
-//! What syncs of several threads cost each other: some file systems commit them together, in others each waits for the ones before it.
+//! What threads cost each other.
+//!
+//! Syncs: some file systems commit those of several threads together, in others each waits for the ones before it. Other calls: two
+//! hardware threads of a core share its units, and all share the kernel's locks.
 
 use super::MeasureError;
 use super::bench::Bench;
@@ -12,6 +15,91 @@ const THREADS: [usize; 5] = [1, 2, 4, 8, 16];
 /// Syncs of each thread, twice; the first is not counted, as the others may not have begun.
 const SYNCS: usize = 7;
 const BLOCK_BYTES: u64 = 4096;
+
+/// Rounds of calls of each thread, and how often one thread and two are looked at in turn.
+const ROUNDS: usize = 100;
+const TURNS: usize = 4;
+
+/// How many times as long calls take that wait for no device while another thread makes such calls; 0 where there is no processor.
+pub(super) fn calls(b: &mut Bench<'_>) -> Result<f64, MeasureError> {
+    if !b.has_processor() {
+        return Ok(0.0);
+    }
+    let paths = ["beside/0", "beside/1"];
+    let mut files = Vec::new();
+    for path in paths {
+        files.push((path, b.open(path.into(), OpenFlags::READ_WRITE)?));
+    }
+    let (mut alone, mut beside) = (Vec::new(), Vec::new());
+    for _ in 0..TURNS {
+        alone.extend(calls_of(b, &files[..1])?);
+        beside.extend(calls_of(b, &files)?);
+    }
+    for (_, fd) in files {
+        b.close(fd)?;
+    }
+    let (alone_ns, beside_ns) = (midmean(&alone), midmean(&beside));
+    Ok(if alone_ns > 0.0 { (beside_ns / alone_ns * 1000.0).round() / 1000.0 } else { 0.0 })
+}
+
+/// What rounds of calls took that a thread for each of the files makes.
+fn calls_of(b: &mut Bench<'_>, files: &[(&'static str, Fd)]) -> Result<Vec<f64>, MeasureError> {
+    let over = AtomicBool::new(false);
+    let mut made: Vec<Result<Vec<f64>, Errno>> = files.iter().map(|_| Ok(Vec::new())).collect();
+    let caller = |(&(path, fd), made)| Caller { path, fd, number: 0, round_ns: 0.0, over: &over, made };
+    let processes = files.iter().zip(&mut made).map(|each| Box::new(caller(each)) as Box<dyn Process>).collect();
+    b.fs.run(processes).map_err(|source| MeasureError::Io { doing: "making calls from several threads", source })?;
+    let mut all = Vec::new();
+    for one in made {
+        // The others may not have begun in the first of them.
+        all.extend(one.map_err(|errno| MeasureError::Process { errno })?.into_iter().skip(ROUNDS / 10));
+    }
+    Ok(all)
+}
+
+/// Looks at a file of its own, reads and overwrites it.
+struct Caller<'a> {
+    path: &'static str,
+    fd: Fd,
+    number: usize,
+    round_ns: f64,
+    /// Some thread has made all of its rounds.
+    over: &'a AtomicBool,
+    made: &'a mut Result<Vec<f64>, Errno>,
+}
+
+impl Process for Caller<'_> {
+    fn next(&mut self, last: Option<&Outcome>) -> Step<'_> {
+        let calls = [
+            Call::Stat { at: self.path.into(), follow: true },
+            Call::Read { fd: self.fd, offset: Some(0), len_bytes: BLOCK_BYTES },
+            Call::Write { fd: self.fd, offset: Some(0), len_bytes: BLOCK_BYTES, data: None },
+        ];
+        let over = self.over.load(Ordering::Relaxed);
+        if let Some(outcome) = last {
+            if let Err(errno) = outcome.result {
+                *self.made = Err(errno);
+            }
+            self.round_ns += outcome.dur_ns as f64;
+            if self.number.is_multiple_of(calls.len())
+                && let (Ok(made), false) = (&mut *self.made, over)
+            {
+                made.push(std::mem::take(&mut self.round_ns));
+            }
+        }
+        if over || self.made.is_err() || self.number == ROUNDS * calls.len() {
+            self.over.store(true, Ordering::Relaxed);
+            return Step::Done;
+        }
+        self.number += 1;
+        let [stat, read, write] = calls;
+        Step::Call(match self.number % 3 {
+            1 => stat,
+            2 => read,
+            _ => write,
+        })
+    }
+}
 
 /// Measures the curve: each thread appends a block to a file of its own and syncs it, again and again.
 pub(super) fn curve(b: &mut Bench<'_>) -> Result<Vec<SyncBeside>, MeasureError> {

@@ -42,8 +42,10 @@ const REPEATED_BYTES: u64 = 16 << 10;
 /// Where memory is short, so much may be dirty before it is written back: a writer that has to wait for others' data is no price of its own call
 /// (`measure::writeback` finds when that is).
 const CROWDED_DIRTY_BYTES: u64 = 256 << 10;
-/// Files that grow by little at the same time, and what they begin with.
+/// Files that grow by little at the same time, of which one in so many calls turns to another (most programs write one log, or what they
+/// print), and what they begin with.
 const LOGS: usize = 8;
+const LOG_CHANGES: usize = 8;
 const LOG_START_BYTES: u64 = 100;
 
 /// What is written is kept until there is this much of it: pages given back at once would be handed out again while the processor
@@ -112,6 +114,7 @@ impl Group for Data {
         let mut old_logs = (0..allocated).map(|_| Log::new(b, dir)).collect::<Result<Vec<_>, _>>()?;
         b.sync()?;
         let mut logs = (0..LOGS).map(|_| Log::new(b, dir)).collect::<Result<Vec<_>, _>>()?;
+        let mut log = 0;
         for item in items {
             if !b.go_on()? {
                 break;
@@ -134,8 +137,10 @@ impl Group for Data {
                 }
                 Item::Append(size) => self.append(b, dir, size)?,
                 Item::Extend(size) => {
-                    let chosen = b.pick(logs.len());
-                    if let Some(log) = logs.get_mut(chosen) {
+                    if b.pick(LOG_CHANGES) == 0 {
+                        log = b.pick(logs.len());
+                    }
+                    if let Some(log) = logs.get_mut(log) {
                         log.extend(b, dir, size)?;
                     }
                 }

@@ -264,6 +264,7 @@ pub fn measure_on(
     run.bench.any_sync_commits = behaviour.sync_leaves_changes == Some(true);
     run.report("syncs of several threads");
     let sync_beside = beside::curve(&mut run.bench)?;
+    parameters.calls_beside = beside::calls(&mut run.bench)?;
     let mut references = run.vector()?;
     run.report("cache sizes");
     let left_ns = run.left_ns();

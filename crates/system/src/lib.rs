@@ -105,6 +105,9 @@ pub struct Parameters {
     /// What waits for no device takes longer by this power of what the reference `core` takes longer; 0: it was not seen to.
     #[serde(skip_serializing_if = "is_zero")]
     pub core_power: f64,
+    /// How many times as long calls take that wait for no device while another thread makes such calls; 0: not known.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub calls_beside: f64,
 }
 
 fn is_zero(value: &f64) -> bool {
@@ -112,6 +115,11 @@ fn is_zero(value: &f64) -> bool {
 }
 
 impl Parameters {
+    /// What a cost that waits for no device is multiplied by while another thread is in a call.
+    pub fn slowdown_beside(&self) -> f64 {
+        self.calls_beside.max(1.0)
+    }
+
     /// The data cache to simulate, bytes: as measured, or, where only a lower bound was reached, the memory that
     /// the system said was available if that is more.
     pub fn data_cache_to_simulate_bytes(&self) -> u64 {
@@ -142,6 +150,7 @@ impl Default for Parameters {
             writeback_files_per_s: 0.0,
             timer_overhead_ns: 0.0,
             core_power: 0.0,
+            calls_beside: 0.0,
         }
     }
 }

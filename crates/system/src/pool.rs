@@ -103,6 +103,7 @@ fn pooled_parameters(profiles: &[SystemProfile]) -> Parameters {
         writeback_files_per_s: middle(|p| p.writeback_files_per_s),
         timer_overhead_ns: middle(|p| p.timer_overhead_ns),
         core_power: middle(|p| p.core_power),
+        calls_beside: middle(|p| p.calls_beside),
         ..*last
     }
 }

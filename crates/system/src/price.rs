@@ -12,7 +12,7 @@
 //! A class without an entry in the profile has no price: the caller decides what stands in for it, and says so.
 
 use super::{Reuse, SystemProfile};
-use crate::vector::{Class, parse_entry_name};
+use crate::vector::{Class, Part, parse_entry_name};
 
 /// A price as a linear combination of at most two entries; weights may be negative beyond the last point.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -70,6 +70,7 @@ pub struct PriceTable {
     names: Vec<String>,
     means_ns: Vec<f64>,
     by_distance: Vec<[f64; Distance::STEPS]>,
+    beside: Vec<f64>,
     /// By class number: the points (size, entry) in order of size; a single cost has the one point (0, entry).
     points: Vec<Vec<(u64, u16)>>,
     refuses_fallocate: bool,
@@ -82,15 +83,18 @@ impl PriceTable {
             names: Vec::with_capacity(profile.entries.len()),
             means_ns: Vec::with_capacity(profile.entries.len()),
             by_distance: Vec::with_capacity(profile.entries.len()),
+            beside: Vec::with_capacity(profile.entries.len()),
             points: vec![Vec::new(); Class::ALL.len()],
             refuses_fallocate: profile.behaviour.preallocates == Some(false),
         };
+        let beside = profile.parameters.slowdown_beside();
         for (name, entry) in &profile.entries {
             let Some((class, at)) = parse_entry_name(name) else { continue };
             let Ok(number) = u16::try_from(table.names.len()) else { break };
             table.names.push(name.clone());
             table.means_ns.push(entry.mean_ns);
             table.by_distance.push(std::array::from_fn(|step| entry.reuse.map_or(1.0, |r| r.factor(1 << step))));
+            table.beside.push(if class.part() == Part::Processor { beside } else { 1.0 });
             if let Some(points) = table.points.get_mut(class as usize) {
                 points.push((at, number));
             }
@@ -115,6 +119,12 @@ impl PriceTable {
     #[inline]
     pub fn reused(&self, entry: usize, distance: Distance) -> f64 {
         self.by_distance.get(entry).map_or(1.0, |factors| factors[distance.step()])
+    }
+
+    /// What a cost is multiplied by while another thread is in a call, by number.
+    #[inline]
+    pub fn beside(&self, entry: usize) -> f64 {
+        self.beside.get(entry).copied().unwrap_or(1.0)
     }
 
     /// Whether fallocate was refused when the system was measured.

@@ -26,6 +26,8 @@ pub struct Context {
     pub factor: f64,
     /// How far back the last call of its kind is.
     pub distance: Distance,
+    /// Another thread is in a call.
+    pub beside: bool,
 }
 
 /// A price, and the entry that made most of it.
@@ -52,7 +54,8 @@ impl Context {
     /// By what an entry's weight is multiplied.
     #[inline]
     fn of(self, entry: usize, table: &PriceTable) -> f64 {
-        self.factor * table.reused(entry, self.distance)
+        let beside = if self.beside { table.beside(entry) } else { 1.0 };
+        self.factor * table.reused(entry, self.distance) * beside
     }
 }
 

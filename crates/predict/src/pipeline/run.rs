@@ -100,6 +100,27 @@ impl Syncing {
     }
 }
 
+/// The call of the trace, other than a sync, that ends last of those that have begun. (Who syncs sleeps.)
+#[derive(Debug, Default)]
+struct Working {
+    end_ns: u64,
+    /// Its process and thread.
+    thread: (u32, u32),
+}
+
+impl Working {
+    /// Whether another thread is in a call when a call begins.
+    fn beside(&mut self, event: &Event) -> bool {
+        let thread = (event.head.pid, event.head.tid);
+        let beside = event.head.t_ns < self.end_ns && thread != self.thread;
+        let end_ns = event.head.t_ns.saturating_add(event.head.dur_ns);
+        if end_ns > self.end_ns && !matches!(event.call, Call::Fsync(_) | Call::Fdatasync(_)) {
+            *self = Working { end_ns, thread };
+        }
+        beside
+    }
+}
+
 /// When each kind of call was made last, by the number of the call.
 #[derive(Debug, Default)]
 struct Recent {
@@ -136,6 +157,7 @@ pub(super) struct Group<'p> {
     reads: Option<FromDevice>,
     recorder: Recorder,
     syncing: Syncing,
+    working: Working,
     recent: Recent,
     pace: Pace,
 }
@@ -300,6 +322,7 @@ impl<'p> Group<'p> {
             reads: None,
             recorder: Recorder::new(),
             syncing: Syncing::default(),
+            working: Working::default(),
             recent: Recent::default(),
             pace: options.pace,
         }
@@ -401,14 +424,15 @@ impl<'p> Group<'p> {
         wrote: bool,
         sink: &mut Option<CallSink<'_>>,
     ) {
-        let beside = self.syncing.beside(event);
+        let syncs_beside = self.syncing.beside(event);
+        let beside = self.working.beside(event);
         let distance = self.recent.distance(event.op());
         for member in &mut self.members {
             let busy = self.cache.is_writing_back(member.now_ns);
             let writeback_factor = if busy { member.slowdown } else { 1.0 };
             // What is clean waits for nobody.
-            let beside = if self.requests.has_sync() { beside } else { 0 };
-            let factor = writeback_factor * member.profile.sync_slowdown(beside);
+            let syncs_beside = if self.requests.has_sync() { syncs_beside } else { 0 };
+            let factor = writeback_factor * member.profile.sync_slowdown(syncs_beside);
             let rest_ns = member.device_ns.filter(|_| !busy).map(|since_ns| member.now_ns - since_ns);
             let uses_device = self.requests.use_device();
             let own_requests = self.requests.list().len();
@@ -421,7 +445,7 @@ impl<'p> Group<'p> {
             if let Some(read) = self.reads {
                 member.read_ahead(read, &mut self.requests);
             }
-            let context = Context { factor, distance };
+            let context = Context { factor, distance, beside };
             let price = member.pricer.price(event.op(), self.requests.list(), context);
             let throttled_ns = if wrote { self.cache.throttle(member.now_ns) } else { 0.0 };
             let stall_ns = throttled_ns + self.marks.iter().map(Mark::wait_ns).sum::<f64>();

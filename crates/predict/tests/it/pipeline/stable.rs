@@ -385,6 +385,26 @@ fn a_sync_beside_anothers_costs_what_was_measured_so() {
     assert!(of_second > 0.0 && of_second < of_both, "three times, of the second only: {of_second} of {of_both}");
 }
 
+/// Calls of threads that ran at a time took 1.3 times as long as alone, and were priced as alone.
+#[test]
+fn a_call_beside_anothers_takes_longer() {
+    let stats = |begins_ns: u64, tid: u32, first: Op| {
+        let mut t = Trace::new().has("/f", 4 * K);
+        let f = t.open("/f", flag::READ);
+        let ahead = t.fd(first, f);
+        (ahead.t_ns, ahead.dur_ns) = (100_000, 50_000);
+        let stat = t.fd(Op::Fstat, f);
+        (stat.t_ns, stat.tid) = (begins_ns, tid);
+        let mut system = primes();
+        system.parameters.calls_beside = 2.0;
+        let vectors = t.vectors(&system, &PredictOptions::default());
+        vectors[2].clone()
+    };
+    assert_eq!(stats(120_000, 2, Op::Futimens), "2*fstat");
+    assert_eq!(stats(150_000, 2, Op::Futimens), "fstat", "the other has ended");
+    assert_eq!(stats(120_000, 2, Op::Fsync), "fstat", "who syncs sleeps");
+}
+
 /// How `sync_file_range` was asked, in the kernel's bits; `None`: a trace that does not tell.
 fn sync_range(t: &mut Trace, f: trace::OfdId, asked: Option<u16>) {
     let event = t.fd(Op::SyncRange, f);
