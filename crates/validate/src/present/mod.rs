@@ -2,6 +2,7 @@
 
 mod plots;
 
+use crate::compare::OpComparison;
 use crate::residuals::contexts::Context;
 use crate::{PairVerdict, Validation};
 use document::plot::{Point, agreement};
@@ -90,6 +91,7 @@ fn cells(validation: &Validation) -> Table {
             ("Calls", "calls"),
             ("Unlike the trace", "differences"),
             ("Caches", "cache_state"),
+            ("Mostly", "mostly"),
         ],
     );
     for cell in &validation.cells {
@@ -107,9 +109,26 @@ fn cells(validation: &Validation) -> Table {
             Cell::Count(cell.measured_calls),
             Cell::Count(cell.differences),
             Cell::from(state(cell.cache_state)),
+            Cell::from(mostly(cell)),
         ]);
     }
     table
+}
+
+/// Errors of which is said what they mostly are of.
+const TELLING_ERROR: f64 = 0.1;
+
+/// The call type that adds most to a cell's error, and how much.
+fn mostly(cell: &crate::compare::Cell) -> String {
+    let same_way = |op: &&OpComparison| op.error_of_total * cell.error > 0.0;
+    let most =
+        cell.per_op.iter().filter(same_way).max_by(|a, b| a.error_of_total.abs().total_cmp(&b.error_of_total.abs()));
+    match most {
+        Some(op) if cell.error.abs() > TELLING_ERROR => {
+            format!("{} {}", op.op, show::signed_share(op.error_of_total))
+        }
+        _ => String::new(),
+    }
 }
 
 fn state(state: CacheState) -> &'static str {
