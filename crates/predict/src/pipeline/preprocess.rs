@@ -84,8 +84,6 @@ pub struct Preprocess {
     pub(super) starts: Vec<(NodeId, u64)>,
     pub(super) memos: Vec<Option<Memo>>,
     pub(super) memo_steps: Vec<Step>,
-    /// The slot that the next component probably has.
-    pub(super) hint: SlotId,
     /// Counts changes after which a directory path may lead elsewhere.
     pub(super) directory_epoch: u64,
     changed: Change,
@@ -107,7 +105,6 @@ impl Preprocess {
             starts: Vec::new(),
             memos: Vec::new(),
             memo_steps: Vec::new(),
-            hint: SlotId::NONE,
             directory_epoch: 0,
             changed: Change::Other,
             reports: vec![ReportDirectory { path: b"/".to_vec(), parent: 0, depth: 0 }],

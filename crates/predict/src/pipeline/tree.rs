@@ -180,8 +180,8 @@ impl Tree {
 
     /// Whether a slot remembered from before is still that of this name.
     #[inline]
-    pub fn is_slot_of(&self, slot: SlotId, dir: NodeId, name: &[u8]) -> bool {
-        self.slots.get(slot.index()).is_some_and(|s| s.dir == dir && self.names.get(s.name) == name)
+    pub fn is_slot_of(&self, slot: SlotId, dir: NodeId, name: NameId) -> bool {
+        self.slots.get(slot.index()).is_some_and(|s| s.dir == dir && s.name == name)
     }
 
     /// An absent name was looked up again.

@@ -1,6 +1,7 @@
 //! What path resolution ([`trace::tree`]) costs, one step per component.
 
 use super::annotated::{Annotated, NodeId, Role, SlotId, Step};
+use super::names::NameId;
 use super::preprocess::Preprocess;
 use super::tree::{Node, page_of};
 use posix::FileKind;
@@ -18,6 +19,9 @@ pub(super) struct Memo {
     from: u32,
     to: u32,
     dir: NodeId,
+    /// The last component: where in the path, and its name.
+    last_at: u32,
+    last: NameId,
     slot: SlotId,
     lookups: u16,
 }
@@ -79,9 +83,9 @@ impl Preprocess {
             && memo.caller == caller
         {
             out.steps.extend_from_slice(&self.memo_steps[memo.from as usize..memo.to as usize]);
-            self.hint = memo.slot;
-            let walking = Walking::new(self, out, memo.dir, must, true, memo.lookups);
-            return walking.along(&whole[last_component(whole)..], follow);
+            let hint = Some((memo.last, memo.slot));
+            let walking = Walking { hint, ..Walking::new(self, out, memo.dir, must, true, memo.lookups) };
+            return walking.along(&whole[memo.last_at as usize..], follow);
         }
         let (mut start, mut rest) = (NodeId::ROOT, whole);
         if let Some(caller) = caller {
@@ -116,9 +120,11 @@ impl Preprocess {
             return;
         }
         // Behind a dot, the name looked up last is not the last of the path.
-        let name = self.tree.names.get(self.tree.slot(walked.slot).name);
-        let is_last = tree::components(batch.paths.get(path)).next_back() == Some(name);
-        if !is_last || self.memo_steps.len() + prefix.len() > MEMO_STEPS_MAX {
+        let (whole, last) = (batch.paths.get(path), self.tree.slot(walked.slot).name);
+        let slashes = whole.iter().rev().take_while(|&&b| b == b'/').count();
+        let above = whole[..whole.len() - slashes].strip_suffix(self.tree.names.get(last));
+        let Some(above) = above.filter(|above| above.ends_with(b"/")) else { return };
+        if self.memo_steps.len() + prefix.len() > MEMO_STEPS_MAX {
             return;
         }
         let at = path.0 as usize;
@@ -134,6 +140,8 @@ impl Preprocess {
             from: index(from),
             to: index(self.memo_steps.len()),
             dir: walked.dir,
+            last_at: index(above.len()),
+            last,
             slot: walked.slot,
             lookups: walked.lookups - 1,
         });
@@ -170,12 +178,6 @@ impl Preprocess {
     }
 }
 
-/// Where the last component of a path begins.
-fn last_component(path: &[u8]) -> usize {
-    let end = path.iter().rposition(|&b| b != b'/').map_or(0, |last| last + 1);
-    path[..end].iter().rposition(|&b| b == b'/').map_or(0, |slash| slash + 1)
-}
-
 /// A walk on its way.
 struct Walking<'w> {
     stage: &'w mut Preprocess,
@@ -183,6 +185,8 @@ struct Walking<'w> {
     must: Must,
     /// Whether it costs anything.
     charged: bool,
+    /// The next component, if it was looked up before in this batch, and the slot that it probably has.
+    hint: Option<(NameId, SlotId)>,
     walked: Walked,
 }
 
@@ -199,7 +203,7 @@ impl<'w> Walking<'w> {
         let Node { dir, slot, .. } = *stage.tree.node(start);
         let (end, last_step, surprise) = (End::Broken, None, false);
         let walked = Walked { end, dir, slot, node: start, lookups, last_step, surprise };
-        Walking { stage, out, must, charged, walked }
+        Walking { stage, out, must, charged, hint: None, walked }
     }
 
     fn along(mut self, path: &[u8], follow: bool) -> Walked {
@@ -226,17 +230,15 @@ impl<'w> Walking<'w> {
 
     /// Finds one component, believing the trace where it says that there is one.
     fn component(&mut self, dir: NodeId, name: &[u8], last: bool) -> (SlotId, NodeId) {
-        let Walking { stage, out, .. } = self;
-        let hint = std::mem::replace(&mut stage.hint, SlotId::NONE);
+        let Walking { stage, out, hint, .. } = self;
+        let (name, hint) = match hint.take() {
+            Some((name, slot)) => (name, Some(slot).filter(|&slot| stage.tree.is_slot_of(slot, dir, name))),
+            None => (stage.tree.names.intern(name), None),
+        };
         let mut forgotten = None;
-        let (slot, known) = if stage.tree.is_slot_of(hint, dir, name) {
-            (hint, true)
-        } else {
-            let name = stage.tree.names.intern(name);
-            match stage.tree.find(dir, name) {
-                Some(slot) => (slot, true),
-                None => (stage.tree.slot_of(dir, name, &mut forgotten), false),
-            }
+        let (slot, known) = match hint.or_else(|| stage.tree.find(dir, name)) {
+            Some(slot) => (slot, true),
+            None => (stage.tree.slot_of(dir, name, &mut forgotten), false),
         };
         let node = stage.tree.slot(slot).node;
         if node != NodeId::NONE {
