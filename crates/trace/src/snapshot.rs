@@ -127,6 +127,13 @@ pub fn parent_of(path: &[u8]) -> Option<&[u8]> {
     }
 }
 
+/// Whether a path is written as those of entries are: from the root on, without `.`, `..`, and repeated slashes or one at the end. One
+/// that is written in two ways would be two files.
+pub fn is_plain(path: &[u8]) -> bool {
+    let Some(names) = path.strip_prefix(b"/") else { return false };
+    names.is_empty() || names.split(|&b| b == b'/').all(|name| !matches!(name, b"" | b"." | b".."))
+}
+
 /// The order of entries: component-wise, so that `/a`, `/a/b`, `/a-b` stay in this order although `-` sorts before `/`.
 pub fn path_order(a: &[u8], b: &[u8]) -> std::cmp::Ordering {
     // Equal runs are skipped a chunk at a time: paths of one tree share long prefixes.

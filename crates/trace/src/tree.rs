@@ -1,9 +1,11 @@
-//! Names as a trace tells of them: the walk of a path that the models of the importer, of replay and of plans share, and the tree that most of them are.
+//! Names as a trace tells of them: the walk of a path, written once for every model of them, and the tree that most
+//! models are.
 //!
-//! `.` and `..`, symbolic links and their number, and slashes at the end are as `path_resolution(7)` has them. What a name leads to, and whether
-//! one that is not known is taken to be there, is the model's ([`Names`]). The importer, which follows identities, keeps its names itself; replay and
-//! plans keep theirs in a [`Tree`]. Other walks are other things: the predictor's prices each step, on components that are numbers; that of mounts turns one
-//! path into another; a snapshot's opens what it meets.
+//! `.` and `..`, symbolic links and their number, and slashes at the end are as `path_resolution(7)` has them. What a
+//! name leads to, and whether one that is not known is taken to be there, is the model's ([`Names`]). Two models keep
+//! their names themselves: the importer's, which follows identities, and the predictor's, whose names are numbers.
+//! Those of replay and of plans are a [`Tree`]. Other walks are other things: that of mounts turns one path into
+//! another, and a snapshot's opens what it meets.
 
 use crate::profile::IMPLIED_DIRECTORIES_MAX;
 use crate::{Provenance, Snapshot};
@@ -28,6 +30,16 @@ pub trait Names {
 
     /// What a node is to a walk.
     fn what(&self, node: Self::Node) -> What<'_>;
+
+    /// Whether a node is a directory all the same, since names are looked up in it.
+    fn believe(&mut self, _node: Self::Node) -> bool {
+        false
+    }
+
+    /// Where a link in a directory leads on from.
+    fn follow(&mut self, directory: Self::Node, absolute: bool) -> Self::Node {
+        if absolute { self.root() } else { directory }
+    }
 }
 
 /// What a node is to a walk.
@@ -85,9 +97,10 @@ pub fn walk<'p, T: Names>(names: &mut T, from: T::Node, path: &'p [u8], follow: 
     let (mut at, mut place, mut links) = (0, None, 0);
     let mut is_directory = names.what(node) == What::Directory;
     while let Some(component) = next_component(&text, at) {
-        if !is_directory {
+        if !is_directory && !names.believe(node) {
             return Walk::NotDirectory;
         }
+        is_directory = true;
         let (name, after) = (&text[component.clone()], &text[component.end..]);
         at = component.end;
         match name {
@@ -109,11 +122,9 @@ pub fn walk<'p, T: Names>(names: &mut T, from: T::Node, path: &'p [u8], follow: 
                 if links > LINKS_MAX || target.len() > TARGET_BYTES_MAX {
                     return Walk::Loop;
                 }
-                if target.first() == Some(&b'/') {
-                    node = names.root();
-                }
-                // What a link leads on from is a directory: the one it is in, or the root.
-                (text, at, place) = (Cow::Owned([target, after].concat()), 0, None);
+                let absolute = target.first() == Some(&b'/');
+                text = Cow::Owned([target, after].concat());
+                (node, at, place) = (names.follow(node, absolute), 0, None);
             }
             what => {
                 is_directory = what == What::Directory;
@@ -121,7 +132,7 @@ pub fn walk<'p, T: Names>(names: &mut T, from: T::Node, path: &'p [u8], follow: 
             }
         }
     }
-    if !is_directory && text.ends_with(b"/") {
+    if !is_directory && text.ends_with(b"/") && !names.believe(node) {
         return Walk::NotDirectory;
     }
     Walk::Found { place: place.map(|(dir, name)| (dir, cut(text, name))), node }

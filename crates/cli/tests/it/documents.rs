@@ -125,3 +125,34 @@ fn commands_on_the_pages_are_those_of_the_program() {
     assert!(commands > 150, "{commands} commands were found");
     assert!(wrong.is_empty(), "these are not of the program:\n{}", Vec::from_iter(wrong).join("\n"));
 }
+
+/// The schemas of results in the sources of the crates.
+fn schemas(directory: &Path, found: &mut BTreeSet<String>) {
+    for path in std::fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().path()) {
+        if path.is_dir() {
+            schemas(&path, found);
+        } else if path.extension().is_some_and(|e| e == "rs") {
+            let text = std::fs::read_to_string(&path).unwrap();
+            let strings = text.split('"').filter_map(|text| text.strip_prefix("fsage."));
+            let named = strings
+                .filter_map(|text| text.split_once('/'))
+                .filter(|(_, version)| version.starts_with(|c: char| c.is_ascii_digit()));
+            found.extend(named.map(|(name, version)| {
+                let digits = version.trim_end_matches(|c: char| !c.is_ascii_digit());
+                format!("fsage.{name}/{digits}")
+            }));
+        }
+    }
+}
+
+#[test]
+fn each_schema_is_on_a_page() {
+    let mut found = BTreeSet::new();
+    for room in std::fs::read_dir(top().join("crates")).unwrap() {
+        schemas(&room.unwrap().path().join("src"), &mut found);
+    }
+    assert!(found.len() > 40 && found.contains("fsage.predict/1"), "{found:?}");
+    let pages = pages();
+    found.retain(|schema| !pages.values().any(|page| page.contains(&format!("`{schema}`"))));
+    assert!(found.is_empty(), "on no page (docs/formats.md has a table of them): {found:?}");
+}

@@ -6,14 +6,9 @@ use rustc_hash::FxHashMap;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct NameId(pub u32);
 
-/// `.`
-pub const DOT: NameId = NameId(0);
-/// `..`
-pub const DOTDOT: NameId = NameId(1);
-
 /// The table of components. Names that no slot of the tree holds are freed by [`sweep`](Names::sweep), so that temporary names do
 /// not pile up.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Names {
     index: FxHashMap<Box<[u8]>, NameId>,
     names: Vec<Box<[u8]>>,
@@ -23,22 +18,6 @@ pub struct Names {
 }
 
 impl Names {
-    /// A table with `.` and `..`.
-    pub fn new() -> Names {
-        let mut names = Names {
-            index: FxHashMap::default(),
-            names: Vec::new(),
-            holders: Vec::new(),
-            free: Vec::new(),
-            candidates: Vec::new(),
-        };
-        for fixed in [b".".as_slice(), b".."] {
-            let id = names.intern(fixed);
-            names.hold(id);
-        }
-        names
-    }
-
     /// The number of a component. It stays valid until the next sweep, or as long as it is held.
     pub fn intern(&mut self, name: &[u8]) -> NameId {
         if let Some(&id) = self.index.get(name) {
@@ -105,17 +84,16 @@ mod tests {
 
     #[test]
     fn a_name_lives_as_long_as_it_is_held() {
-        let mut names = Names::new();
+        let mut names = Names::default();
         let a = names.intern(b"a");
         let b = names.intern(b"b");
         names.hold(a);
         names.sweep();
-        assert_eq!((names.get(a), names.len()), (b"a".as_slice(), 3));
+        assert_eq!((names.get(a), names.len()), (b"a".as_slice(), 1));
         let c = names.intern(b"c");
         assert_eq!(c, b, "the number of b is free");
         names.release(a);
         names.sweep();
-        assert_eq!(names.len(), 2);
-        assert_eq!((names.intern(b"."), names.intern(b"..")), (DOT, DOTDOT));
+        assert_eq!(names.len(), 0);
     }
 }

@@ -9,10 +9,9 @@ mod descriptors;
 mod names;
 
 use super::annotated::{Annotated, NodeId, Note, Role, SlotId, Stable, Status, Step, Transfer};
-use super::names::NameId;
 use super::options::Calls;
 use super::tree::Tree;
-use super::walk::{End, Memo, Must, Parsed, Walked};
+use super::walk::{End, Memo, Must, Walked};
 use posix::{Errno, FileKind};
 use rustc_hash::FxHashMap;
 use system::vector::Class;
@@ -82,15 +81,9 @@ pub struct Preprocess {
     pub(super) tree: Tree,
     files: FxHashMap<OfdId, OpenFile>,
     // Of the current batch.
-    pub(super) parsed: Vec<Parsed>,
-    pub(super) components: Vec<NameId>,
     pub(super) starts: Vec<(NodeId, u64)>,
     pub(super) memos: Vec<Option<Memo>>,
     pub(super) memo_steps: Vec<Step>,
-    // Scratch of one walk: the components still to come, last first.
-    pub(super) pending: Vec<NameId>,
-    /// The slot that the next component probably has.
-    pub(super) hint: SlotId,
     /// Counts changes after which a directory path may lead elsewhere.
     pub(super) directory_epoch: u64,
     changed: Change,
@@ -109,13 +102,9 @@ impl Preprocess {
         let mut stage = Preprocess {
             tree: Tree::new(),
             files: FxHashMap::default(),
-            parsed: Vec::new(),
-            components: Vec::new(),
             starts: Vec::new(),
             memos: Vec::new(),
             memo_steps: Vec::new(),
-            pending: Vec::new(),
-            hint: SlotId::NONE,
             directory_epoch: 0,
             changed: Change::Other,
             reports: vec![ReportDirectory { path: b"/".to_vec(), parent: 0, depth: 0 }],
@@ -135,7 +124,7 @@ impl Preprocess {
                 break;
             }
             let mut dir = NodeId::ROOT;
-            let mut parts = entry.path.split(|&c| c == b'/').filter(|p| !p.is_empty()).peekable();
+            let mut parts = trace::tree::components(&entry.path).peekable();
             while let Some(part) = parts.next() {
                 let name = self.tree.names.intern(part);
                 let slot = self.tree.slot_of(dir, name, &mut None);
@@ -151,16 +140,13 @@ impl Preprocess {
                 if known != NodeId::NONE {
                     continue;
                 }
-                let shared = entry.kind != FileKind::Directory && entry.nlink > 1 && entry.ino != 0;
-                let same = shared.then(|| hard_links.get(&(entry.dev, entry.ino)).copied()).flatten();
-                if let Some(node) = same {
+                let inode = entry.shared_inode();
+                if let Some(&node) = inode.and_then(|inode| hard_links.get(&inode)) {
                     self.tree.attach(slot, node);
                     continue;
                 }
                 let node = self.add(slot, entry.kind, entry.size_bytes.min(BYTES_MAX));
-                if shared {
-                    hard_links.insert((entry.dev, entry.ino), node);
-                }
+                hard_links.extend(inode.map(|inode| (inode, node)));
                 if let Some(target) = &entry.target {
                     self.tree.set_link_target(node, target);
                 }
@@ -169,7 +155,7 @@ impl Preprocess {
         self.tree.names.sweep();
     }
 
-    fn add(&mut self, slot: SlotId, kind: FileKind, size_bytes: u64) -> NodeId {
+    pub(super) fn add(&mut self, slot: SlotId, kind: FileKind, size_bytes: u64) -> NodeId {
         let node = self.tree.new_node(kind, size_bytes);
         self.tree.node_mut(node).report = u32::MAX;
         self.tree.attach(slot, node);
@@ -208,8 +194,6 @@ impl Preprocess {
         out.clear();
         out.first = first;
         if first == 0 {
-            self.parsed.clear();
-            self.components.clear();
             self.starts.clear();
             self.memos.clear();
             self.memo_steps.clear();

@@ -96,7 +96,7 @@ impl Tree {
     /// A tree with nothing but the root directory.
     pub fn new() -> Tree {
         let mut tree = Tree {
-            names: Names::new(),
+            names: Names::default(),
             slots: Vec::new(),
             free_slots: Vec::new(),
             nodes: Vec::new(),

@@ -1,23 +1,15 @@
-//! Path resolution as `path_resolution(7)` describes it, one step per component.
+//! What path resolution ([`trace::tree`]) costs, one step per component.
 
 use super::annotated::{Annotated, NodeId, Role, SlotId, Step};
-use super::names::{DOT, DOTDOT, NameId};
+use super::names::NameId;
 use super::preprocess::Preprocess;
-use super::tree::page_of;
-use posix::{FileKind, LINKS_MAX};
+use super::tree::{Node, page_of};
+use posix::FileKind;
+use trace::tree::{self, Walk, What};
 use trace::{Batch, PathId};
 
 /// Steps of walks that are remembered, in all: beyond, a path that is used again is walked again.
 const MEMO_STEPS_MAX: usize = 1 << 21;
-
-/// A path of the batch taken apart.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Parsed {
-    start: u32,
-    len: u32,
-    trailing_slash: bool,
-    known: bool,
-}
 
 /// The directories of a walk that was made before in this batch, so that a path used again costs one lookup here.
 #[derive(Clone, Copy, Debug)]
@@ -27,6 +19,8 @@ pub(super) struct Memo {
     from: u32,
     to: u32,
     dir: NodeId,
+    /// The last component: where in the path, and its name.
+    last_at: u32,
     last: NameId,
     slot: SlotId,
     lookups: u16,
@@ -80,49 +74,56 @@ impl Preprocess {
         batch: &Batch,
         path: PathId,
         caller: Option<PathId>,
-        follow_last: bool,
+        follow: bool,
         must: Must,
     ) -> Walked {
-        let parsed = self.parse(batch, path);
-        let follow_last = follow_last || parsed.trailing_slash;
+        let whole = batch.paths.get(path);
         if let Some(Some(memo)) = self.memos.get(path.0 as usize).copied()
             && memo.epoch == self.directory_epoch
             && memo.caller == caller
         {
             out.steps.extend_from_slice(&self.memo_steps[memo.from as usize..memo.to as usize]);
-            self.pending.clear();
-            self.pending.push(memo.last);
-            self.hint = memo.slot;
-            return self.resolve(out, memo.dir, follow_last, must, true, memo.lookups);
+            let hint = Some((memo.last, memo.slot));
+            let walking = Walking { hint, ..Walking::new(self, out, memo.dir, must, true, memo.lookups) };
+            return walking.along(&whole[memo.last_at as usize..], follow);
         }
-        let mut start = NodeId::ROOT;
-        let mut skip = 0;
+        let (mut start, mut rest) = (NodeId::ROOT, whole);
         if let Some(caller) = caller {
-            let (whole, prefix) = (batch.paths.get(path), batch.paths.get(caller));
+            let prefix = batch.paths.get(caller);
             let boundary = prefix.ends_with(b"/") || whole.get(prefix.len()).is_none_or(|&c| c == b'/');
             if whole.starts_with(prefix) && boundary {
                 start = self.start_of(out, batch, caller);
-                skip = self.parse(batch, caller).len;
+                rest = &whole[prefix.len()..];
+                rest = &rest[rest.iter().take_while(|&&b| b == b'/').count()..];
             }
         }
-        let from = (parsed.start + skip.min(parsed.len)) as usize;
-        let to = (parsed.start + parsed.len) as usize;
-        self.pending.clear();
-        self.pending.extend(self.components[from..to].iter().rev());
         let steps_before = out.steps.len();
-        let walked = self.resolve(out, start, follow_last, must, true, 0);
-        self.remember(out, steps_before, path, caller, &walked);
+        let walked = Walking::new(self, out, start, must, true, 0).along(rest, follow);
+        self.remember(out, steps_before, batch, path, caller, &walked);
         walked
     }
 
     /// Remembers the directories of a walk that met nothing out of the ordinary.
-    fn remember(&mut self, out: &Annotated, before: usize, path: PathId, caller: Option<PathId>, walked: &Walked) {
+    fn remember(
+        &mut self,
+        out: &Annotated,
+        before: usize,
+        batch: &Batch,
+        path: PathId,
+        caller: Option<PathId>,
+        walked: &Walked,
+    ) {
         let Some(last) = walked.last_step.filter(|&at| at > before && walked.lookups > 1) else { return };
         let prefix = &out.steps[before..last];
         let plain = |step: &Step| matches!(step, Step::Lookup { .. });
         if walked.end == End::Broken || !prefix.iter().all(plain) || prefix.len() + 1 != usize::from(walked.lookups) {
             return;
         }
+        // Behind a dot, the name looked up last is not the last of the path.
+        let (whole, last) = (batch.paths.get(path), self.tree.slot(walked.slot).name);
+        let slashes = whole.iter().rev().take_while(|&&b| b == b'/').count();
+        let above = whole[..whole.len() - slashes].strip_suffix(self.tree.names.get(last));
+        let Some(above) = above.filter(|above| above.ends_with(b"/")) else { return };
         if self.memo_steps.len() + prefix.len() > MEMO_STEPS_MAX {
             return;
         }
@@ -139,13 +140,15 @@ impl Preprocess {
             from: index(from),
             to: index(self.memo_steps.len()),
             dir: walked.dir,
-            last: self.tree.slot(walked.slot).name,
+            last_at: index(above.len()),
+            last,
             slot: walked.slot,
             lookups: walked.lookups - 1,
         });
     }
 
-    /// The directory a relative walk starts in: reached long ago, so nothing is charged; a process keeps it in the caches.
+    /// The directory a relative walk starts in: reached long ago, so nothing is charged; a process keeps it in the
+    /// caches.
     fn start_of(&mut self, out: &mut Annotated, batch: &Batch, caller: PathId) -> NodeId {
         let at = caller.0 as usize;
         if let Some(&(node, epoch)) = self.starts.get(at)
@@ -170,175 +173,161 @@ impl Preprocess {
         kind: FileKind,
         size_bytes: u64,
     ) -> NodeId {
-        let parsed = self.parse(batch, path);
-        let (from, to) = (parsed.start as usize, (parsed.start + parsed.len) as usize);
-        self.pending.clear();
-        self.pending.extend(self.components[from..to].iter().rev());
-        self.resolve(out, NodeId::ROOT, true, Must::All(kind, size_bytes), false, 0).node
+        let must = Must::All(kind, size_bytes);
+        Walking::new(self, out, NodeId::ROOT, must, false, 0).along(batch.paths.get(path), true).node
     }
+}
 
-    /// Walks the pending components from a directory, `lookups` components into the path.
-    fn resolve(
-        &mut self,
-        out: &mut Annotated,
+/// A walk on its way.
+struct Walking<'w> {
+    stage: &'w mut Preprocess,
+    out: &'w mut Annotated,
+    must: Must,
+    /// Whether it costs anything.
+    charged: bool,
+    /// The next component, if it was looked up before in this batch, and the slot that it probably has.
+    hint: Option<(NameId, SlotId)>,
+    walked: Walked,
+}
+
+impl<'w> Walking<'w> {
+    /// A walk from a directory, `lookups` components into its path.
+    fn new(
+        stage: &'w mut Preprocess,
+        out: &'w mut Annotated,
         start: NodeId,
-        follow_last: bool,
         must: Must,
         charged: bool,
         lookups: u16,
-    ) -> Walked {
-        let mut walked = Walked {
-            end: End::Found,
-            dir: self.tree.node(start).dir,
-            slot: self.tree.node(start).slot,
-            node: start,
-            lookups,
-            last_step: None,
-            surprise: false,
-        };
-        let mut links = 0;
-        while let Some(name) = self.pending.pop() {
-            if name == DOT {
-                continue;
-            }
-            let here = walked.node;
-            if self.tree.node(here).kind != FileKind::Directory {
-                if must == Must::Nothing {
-                    walked.end = End::Broken;
-                    return walked;
-                }
-                self.tree.node_mut(here).kind = FileKind::Directory;
-                walked.surprise = true;
-            }
-            let first = walked.lookups == 0;
-            walked.lookups = walked.lookups.saturating_add(1);
-            if name == DOTDOT {
-                if charged {
-                    out.steps.push(Step::Parent { first });
-                }
-                walked.node = self.tree.node(here).dir;
-                let parent = self.tree.node(walked.node);
-                (walked.dir, walked.slot, walked.last_step) = (parent.dir, parent.slot, None);
-                continue;
-            }
-            let last = self.pending.is_empty();
-            let (slot, child) = self.component(out, here, name, last, must, &mut walked.surprise);
-            (walked.dir, walked.slot) = (here, slot);
-            if charged {
-                walked.last_step = Some(out.steps.len());
-                let directory = self.tree.node(here);
-                let (page, entries) = (page_of(slot, directory.dirent_bytes), directory.entries);
-                out.steps.push(Step::Lookup { dir: here, slot, page, entries, child, role: Role::Walk, first });
-            } else if child != NodeId::NONE {
-                out.steps.push(Step::Pinned { dir: here, slot, node: child });
-            }
-            if child == NodeId::NONE {
-                walked.end = if last { End::Absent } else { End::Broken };
-                return walked;
-            }
-            if self.tree.node(child).kind == FileKind::Symlink && (!last || follow_last) {
-                links += 1;
-                if links > LINKS_MAX {
-                    walked.end = End::Broken;
-                    return walked;
-                }
-                if let Some(absolute) = self.push_target(child) {
-                    if charged {
-                        out.steps.push(Step::Follow);
-                    }
-                    if absolute {
-                        walked.node = NodeId::ROOT;
-                    }
-                    continue;
-                }
-            }
-            walked.node = child;
+    ) -> Walking<'w> {
+        let Node { dir, slot, .. } = *stage.tree.node(start);
+        let (end, last_step, surprise) = (End::Broken, None, false);
+        let walked = Walked { end, dir, slot, node: start, lookups, last_step, surprise };
+        Walking { stage, out, must, charged, hint: None, walked }
+    }
+
+    fn along(mut self, path: &[u8], follow: bool) -> Walked {
+        let from = self.walked.node;
+        if let Must::All(..) = self.must
+            && path.ends_with(b"/")
+        {
+            // A slash follows directories only.
+            self.must = Must::All(FileKind::Directory, 0);
         }
-        walked
+        match tree::walk(&mut self, from, path, follow) {
+            Walk::Found { node, .. } => Walked { end: End::Found, node, ..self.walked },
+            Walk::Missing { last: true, .. } => Walked { end: End::Absent, ..self.walked },
+            _ => self.walked,
+        }
+    }
+
+    /// Counts a component; answers whether it is the first.
+    fn is_first(&mut self) -> bool {
+        let before = self.walked.lookups;
+        self.walked.lookups = before.saturating_add(1);
+        before == 0
     }
 
     /// Finds one component, believing the trace where it says that there is one.
-    fn component(
-        &mut self,
-        out: &mut Annotated,
-        dir: NodeId,
-        name: NameId,
-        last: bool,
-        must: Must,
-        surprise: &mut bool,
-    ) -> (SlotId, NodeId) {
-        let hint = std::mem::replace(&mut self.hint, SlotId::NONE);
-        let known = if self.tree.is_slot_of(hint, dir, name) { Some(hint) } else { self.tree.find(dir, name) };
-        let mut forgotten = None;
-        let slot = match known {
-            Some(slot) => {
-                let node = self.tree.slot(slot).node;
-                if node != NodeId::NONE {
-                    return (slot, node);
-                }
-                self.tree.touch_absent(slot);
-                slot
-            }
-            None => self.tree.slot_of(dir, name, &mut forgotten),
+    fn component(&mut self, dir: NodeId, name: &[u8], last: bool) -> (SlotId, NodeId) {
+        let Walking { stage, out, hint, .. } = self;
+        let (name, hint) = match hint.take() {
+            Some((name, slot)) => (name, Some(slot).filter(|&slot| stage.tree.is_slot_of(slot, dir, name))),
+            None => (stage.tree.names.intern(name), None),
         };
+        let mut forgotten = None;
+        let (slot, known) = match hint.or_else(|| stage.tree.find(dir, name)) {
+            Some(slot) => (slot, true),
+            None => (stage.tree.slot_of(dir, name, &mut forgotten), false),
+        };
+        let node = stage.tree.slot(slot).node;
+        if node != NodeId::NONE {
+            return (slot, node);
+        }
+        if known {
+            stage.tree.touch_absent(slot);
+        }
         if let Some(slot) = forgotten {
             out.steps.push(Step::Forgotten { slot });
         }
-        let (kind, size_bytes) = match must {
+        let (kind, size_bytes) = match self.must {
             Must::All(kind, size_bytes) if last => (kind, size_bytes),
             Must::Nothing => return (slot, NodeId::NONE),
             Must::Parents if last => return (slot, NodeId::NONE),
             Must::Parents | Must::All(..) => (FileKind::Directory, 0),
         };
         if !last {
-            self.implied_directories += 1;
+            stage.implied_directories += 1;
         }
         // A name that was looked up and absent, or removed, contradicts; one never heard of was only unknown.
-        if known.is_some() {
-            *surprise = true;
+        if known {
+            self.walked.surprise = true;
         } else {
-            self.discovered_names += 1;
+            stage.discovered_names += 1;
         }
-        let node = self.tree.new_node(kind, size_bytes);
-        self.tree.attach(slot, node);
-        self.tree.node_mut(node).report = u32::MAX;
+        let node = stage.add(slot, kind, size_bytes);
         let directory = kind == FileKind::Directory;
         out.steps.push(Step::Adopted { dir, slot, node, size_bytes, directory });
         (slot, node)
     }
+}
 
-    /// Pushes the components of a link's target; says whether it is absolute. `None`: the target is unknown.
-    fn push_target(&mut self, link: NodeId) -> Option<bool> {
-        let target = self.tree.link_target(link)?.to_vec();
-        for part in target.split(|&c| c == b'/').rev().filter(|p| !p.is_empty()) {
-            let name = self.tree.names.intern(part);
-            self.pending.push(name);
-        }
-        Some(target.starts_with(b"/"))
+impl tree::Names for Walking<'_> {
+    type Node = NodeId;
+
+    fn root(&self) -> NodeId {
+        NodeId::ROOT
     }
 
-    /// Takes a path apart, once per batch.
-    fn parse(&mut self, batch: &Batch, path: PathId) -> Parsed {
-        let at = path.0 as usize;
-        if let Some(parsed) = self.parsed.get(at).filter(|p| p.known) {
-            return *parsed;
+    fn up(&mut self, directory: NodeId) -> NodeId {
+        let first = self.is_first();
+        if self.charged {
+            self.out.steps.push(Step::Parent { first });
         }
-        let bytes = batch.paths.get(path);
-        let start = self.components.len();
-        for part in bytes.split(|&c| c == b'/').filter(|p| !p.is_empty()) {
-            let name = self.tree.names.intern(part);
-            self.components.push(name);
+        let above = self.stage.tree.node(directory).dir;
+        let Node { dir, slot, .. } = *self.stage.tree.node(above);
+        (self.walked.dir, self.walked.slot, self.walked.last_step) = (dir, slot, None);
+        above
+    }
+
+    fn child(&mut self, dir: NodeId, name: &[u8], last: bool) -> Option<NodeId> {
+        let first = self.is_first();
+        let (slot, child) = self.component(dir, name, last);
+        (self.walked.node, self.walked.dir, self.walked.slot) = (dir, dir, slot);
+        if self.charged {
+            self.walked.last_step = Some(self.out.steps.len());
+            let directory = self.stage.tree.node(dir);
+            let (page, entries) = (page_of(slot, directory.dirent_bytes), directory.entries);
+            self.out.steps.push(Step::Lookup { dir, slot, page, entries, child, role: Role::Walk, first });
+        } else if child != NodeId::NONE {
+            self.out.steps.push(Step::Pinned { dir, slot, node: child });
         }
-        let parsed = Parsed {
-            start: u32::try_from(start).unwrap_or(u32::MAX),
-            len: u32::try_from(self.components.len() - start).unwrap_or(0),
-            trailing_slash: bytes.len() > 1 && bytes.ends_with(b"/"),
-            known: true,
-        };
-        if self.parsed.len() <= at {
-            self.parsed.resize(batch.paths.len().max(at + 1), Parsed::default());
+        Some(child).filter(|&child| child != NodeId::NONE)
+    }
+
+    fn what(&self, node: NodeId) -> What<'_> {
+        let tree = &self.stage.tree;
+        match tree.node(node).kind {
+            FileKind::Directory => What::Directory,
+            // One whose target is not known is where the walk ends.
+            FileKind::Symlink => tree.link_target(node).map_or(What::Other, |target| What::Link(Some(target))),
+            FileKind::File | FileKind::Special => What::Other,
         }
-        self.parsed[at] = parsed;
-        parsed
+    }
+
+    fn believe(&mut self, node: NodeId) -> bool {
+        if self.must == Must::Nothing {
+            return false;
+        }
+        self.stage.tree.node_mut(node).kind = FileKind::Directory;
+        self.walked.surprise = true;
+        true
+    }
+
+    fn follow(&mut self, directory: NodeId, absolute: bool) -> NodeId {
+        if self.charged {
+            self.out.steps.push(Step::Follow);
+        }
+        if absolute { NodeId::ROOT } else { directory }
     }
 }

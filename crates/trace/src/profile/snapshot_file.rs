@@ -1,7 +1,7 @@
 //! `snapshot.parquet`: a row per name, parents before children.
 
 use super::{SNAPSHOT, escape, no_path, unescape};
-use crate::snapshot::path_order;
+use crate::snapshot::{is_plain, path_order};
 use crate::{Provenance, Snapshot, SnapshotEntry};
 use arrow_array::types::{Int64Type, UInt16Type, UInt32Type, UInt64Type};
 use arrow_array::{Array, ArrayRef, Int64Array, StringArray, UInt16Array, UInt32Array, UInt64Array};
@@ -47,8 +47,13 @@ fn kind_from_name(name: &str) -> Option<FileKind> {
     KINDS.iter().find(|(_, n)| *n == name).map(|(k, _)| *k)
 }
 
+const NOT_PLAIN: &str = "not an absolute path without `.`, `..`, `//` and a slash at its end";
+
 /// Writes a snapshot, which must be in order.
 pub(super) fn write(path: &Path, snapshot: &Snapshot) -> Result<FileCheck, FileError> {
+    if let Some((i, entry)) = snapshot.entries.iter().enumerate().find(|(_, entry)| !is_plain(&entry.path)) {
+        return Err(FileError::invalid(path, format!("snapshot entry {i} ({}) is {NOT_PLAIN}", escape(&entry.path))));
+    }
     for (i, pair) in snapshot.entries.windows(2).enumerate() {
         if path_order(&pair[0].path, &pair[1].path).is_ge() {
             let message = format!(
@@ -59,6 +64,10 @@ pub(super) fn write(path: &Path, snapshot: &Snapshot) -> Result<FileCheck, FileE
             return Err(FileError::invalid(path, message));
         }
     }
+    write_as_it_is(path, snapshot)
+}
+
+fn write_as_it_is(path: &Path, snapshot: &Snapshot) -> Result<FileCheck, FileError> {
     let schema = Arc::new(Schema::new(fields()));
     let mut out = ParquetOut::create(path.to_owned(), schema, properties().build())?;
     for entries in snapshot.entries.chunks(ROW_GROUP_ROWS) {
@@ -148,8 +157,8 @@ fn append(columns: &Columns<'_>, out: &mut Vec<SnapshotEntry>) -> Result<(), Fil
             provenance: Provenance::from_name(provenances.value(i))
                 .ok_or_else(|| unknown("provenance", provenances.value(i)))?,
         };
-        if !entry.path.starts_with(b"/") {
-            return Err(corrupt("path", format!("{:?} is not an absolute path", paths.value(i))));
+        if !is_plain(&entry.path) {
+            return Err(corrupt("path", format!("{:?} is {NOT_PLAIN}", paths.value(i))));
         }
         if out.last().is_some_and(|last| path_order(&last.path, &entry.path).is_ge()) {
             return Err(corrupt("path", format!("{:?} is out of order", paths.value(i))));
@@ -157,4 +166,27 @@ fn append(columns: &Columns<'_>, out: &mut Vec<SnapshotEntry>) -> Result<(), Fil
         out.push(entry);
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_row_whose_path_is_not_plain_is_refused_by_name_and_number() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let path = dir.path().join("snapshot.parquet");
+        for odd in ["/a/..", "/..", "/a/../c", "/a/.", "/a//c", "/a/c/", "a", ""] {
+            let entry = |path: &str| SnapshotEntry::implied(path.as_bytes().to_vec(), FileKind::Directory);
+            let snapshot = Snapshot { entries: vec![entry("/"), entry("/a"), entry(odd)] };
+            write_as_it_is(&path, &snapshot).expect("a file");
+            let file = open(path.clone(), Check::Footer).expect("its columns are a snapshot's");
+            let message = read(&file).expect_err(odd).to_string();
+            assert!(message.contains("snapshot.parquet") && message.contains("row 2, column path"), "{odd}: {message}");
+            assert!(message.contains(&format!("{odd:?} is {NOT_PLAIN}")), "{odd}: {message}");
+            std::fs::remove_file(&path).expect("it is there");
+            let message = write(&path, &snapshot).expect_err(odd).to_string();
+            assert!(message.contains("snapshot entry 2"), "{odd}: {message}");
+        }
+    }
 }

@@ -1,6 +1,7 @@
 //! Names read before the run, as the bytes of a frame: little-endian, one entry behind the other.
 
 use crate::profile::no_path;
+use crate::snapshot::is_plain;
 use crate::{Provenance, SnapshotEntry};
 use posix::FileKind;
 
@@ -42,7 +43,7 @@ pub(super) fn read(mut rest: &[u8]) -> Option<Vec<SnapshotEntry>> {
 
 fn entry(rest: &mut &[u8]) -> Option<SnapshotEntry> {
     let [kind] = take(rest)?;
-    let path = text(rest)?;
+    let path = text(rest).filter(|path| is_plain(path))?;
     Some(SnapshotEntry {
         path,
         kind: *KINDS.get(usize::from(kind))?,
@@ -74,4 +75,19 @@ fn text(rest: &mut &[u8]) -> Option<Vec<u8>> {
     let (head, tail) = rest.split_at_checked(len).filter(|(head, _)| no_path(head).is_none())?;
     *rest = tail;
     Some(head.to_vec())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_path_that_no_profile_can_hold_is_none() {
+        for (path, holds) in [("/", true), ("/a/b", true), ("/a/..", false), ("/a/", false), ("a", false)] {
+            let entry = SnapshotEntry::implied(path.as_bytes().to_vec(), FileKind::Directory);
+            let mut bytes = Vec::new();
+            append(&entry, &mut bytes);
+            assert_eq!(read(&bytes).is_some(), holds, "{path}");
+        }
+    }
 }

@@ -24,7 +24,7 @@
 //! permission bits, the provenance as [`Provenance::Before`].
 
 use crate::profile::{escape, unescape};
-use crate::snapshot::{is_below, parent_of};
+use crate::snapshot::{is_below, is_plain, parent_of};
 use crate::{Provenance, Snapshot, SnapshotEntry};
 use fault::{Fault, Kind};
 use posix::FileKind;
@@ -172,10 +172,7 @@ impl<R: BufRead> LineReader<R> {
 
     fn path(&self, text: &[u8]) -> Result<Vec<u8>, SnapshotTextError> {
         let path = self.unescape(text)?;
-        // One that is written in two ways would be two directories.
-        let names = path.get(1..).unwrap_or_default();
-        let odd = names.split(|b| *b == b'/').any(|name| [&b""[..], b".", b".."].contains(&name));
-        if path.first() != Some(&b'/') || path.contains(&0) || (odd && !names.is_empty()) {
+        if !is_plain(&path) || path.contains(&0) {
             let message = "the path of a directory is expected here (the first one absolute), without `.`, `..`, `//` and a slash at its end";
             return Err(self.malformed(message));
         }

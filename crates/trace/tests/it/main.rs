@@ -17,6 +17,7 @@ mod import_tables;
 mod inspect;
 mod kernel_records;
 mod latency;
+mod profile_columns;
 mod profile_damage;
 mod profile_duckdb;
 mod profile_round_trip;

@@ -106,6 +106,25 @@ fn negative_lookups_cold_then_cached() {
 }
 
 #[test]
+fn what_a_dot_or_a_slash_follows_is_a_directory() {
+    let mut t = Trace::new().has("/f", 1).has("/g", 1).has("/d/", 0);
+    for path in ["/f/.", "/f/"] {
+        t.on_two(Op::Link, path, "/d/new").errno = Errno::ENOTDIR.0;
+    }
+    t.on(Op::Stat, "/f/");
+    t.on(Op::Stat, "/g/.");
+    // Nothing told of it before: it is taken for the directory that it must be.
+    t.on(Op::Stat, "/untold/");
+    t.on(Op::Stat, "/untold/name");
+    // The second path of a link is not walked if the first one fails.
+    assert_eq!(cold(&t)[..2], ["access lur_nc", "access"]);
+    let workload = t.workload(t.calls());
+    let prediction =
+        predict::pipeline::predict(&workload, &[primes()], &PredictOptions::default()).expect("a prediction");
+    assert_eq!(prediction.coverage.surprises, 2, "calls that succeeded on files as if they were directories");
+}
+
+#[test]
 fn an_open_of_a_missing_name_costs_its_lookup_in_place_of_a_stats() {
     let mut t = Trace::new().has("/d/", 0).has("/d/f", 1);
     t.fails(Op::Open, "/d/missing", Errno::ENOENT);

@@ -14,6 +14,15 @@ pub fn path_bytes() -> impl Strategy<Value = Vec<u8>> {
     })
 }
 
+/// The same as an entry of a snapshot has it.
+pub fn entry_path() -> impl Strategy<Value = Vec<u8>> {
+    path_bytes().prop_map(|path| {
+        let names = trace::tree::components(&path).filter(|&name| name != b"." && name != b"..");
+        let path: Vec<u8> = names.flat_map(|name| [b"/", name].concat()).collect();
+        if path.is_empty() { b"/".to_vec() } else { path }
+    })
+}
+
 /// What an event is made of apart from its paths; `seq` is set by [`batch_of`].
 fn event() -> impl Strategy<Value = Row> {
     let numbers = (any::<u64>(), any::<u64>(), any::<u32>(), any::<u32>(), 0..Op::ALL.len(), any::<u32>());
@@ -74,7 +83,7 @@ fn batch_of(events: Vec<Row>, paths: &[Vec<u8>], seq: &mut u64) -> Batch {
 /// An arbitrary snapshot, in order.
 pub fn snapshot() -> impl Strategy<Value = Snapshot> {
     let entry = (
-        path_bytes(),
+        entry_path(),
         0..4usize,
         any::<[u64; 3]>(),
         any::<[u32; 3]>(),
