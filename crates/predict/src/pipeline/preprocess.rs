@@ -11,7 +11,7 @@ mod names;
 use super::annotated::{Annotated, NodeId, Note, Role, SlotId, Stable, Status, Step, Transfer};
 use super::options::Calls;
 use super::tree::Tree;
-use super::walk::{End, Memo, Must, Walked};
+use super::walk::{End, Interned, Memo, Must, Walked};
 use posix::{Errno, FileKind};
 use rustc_hash::FxHashMap;
 use system::vector::Class;
@@ -84,6 +84,7 @@ pub struct Preprocess {
     pub(super) starts: Vec<(NodeId, u64)>,
     pub(super) memos: Vec<Option<Memo>>,
     pub(super) memo_steps: Vec<Step>,
+    pub(super) interned: Interned,
     /// Counts changes after which a directory path may lead elsewhere.
     pub(super) directory_epoch: u64,
     changed: Change,
@@ -105,6 +106,7 @@ impl Preprocess {
             starts: Vec::new(),
             memos: Vec::new(),
             memo_steps: Vec::new(),
+            interned: Interned::new(),
             directory_epoch: 0,
             changed: Change::Other,
             reports: vec![ReportDirectory { path: b"/".to_vec(), parent: 0, depth: 0 }],
@@ -197,6 +199,7 @@ impl Preprocess {
             self.starts.clear();
             self.memos.clear();
             self.memo_steps.clear();
+            self.interned.forget();
             self.tree.names.sweep();
         }
         for event in batch.events.get(first..).unwrap_or_default() {

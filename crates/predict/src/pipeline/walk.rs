@@ -1,7 +1,7 @@
 //! What path resolution ([`trace::tree`]) costs, one step per component.
 
 use super::annotated::{Annotated, NodeId, Role, SlotId, Step};
-use super::names::NameId;
+use super::names::{NameId, Names};
 use super::preprocess::Preprocess;
 use super::tree::{Node, page_of};
 use posix::FileKind;
@@ -178,6 +178,37 @@ impl Preprocess {
     }
 }
 
+/// Components of a batch's paths that were interned, by where they lie in memory: a path is walked again and again. One place for each few, so that
+/// it is found at once.
+#[derive(Debug)]
+pub(super) struct Interned {
+    places: Vec<(usize, usize, NameId)>,
+}
+
+/// A power of two.
+const PLACES: usize = 1 << 12;
+
+impl Interned {
+    pub(super) fn new() -> Interned {
+        Interned { places: vec![(0, 0, NameId(0)); PLACES] }
+    }
+
+    /// Another batch begins, with other components, or what is not held is swept.
+    pub(super) fn forget(&mut self) {
+        self.places.fill((0, 0, NameId(0)));
+    }
+
+    #[inline]
+    fn of(&mut self, name: &[u8], names: &mut Names) -> NameId {
+        let (at, len) = (name.as_ptr().addr(), name.len());
+        let place = &mut self.places[(at ^ (at >> 12)) % PLACES];
+        if (place.0, place.1) != (at, len) {
+            *place = (at, len, names.intern(name));
+        }
+        place.2
+    }
+}
+
 /// A walk on its way.
 struct Walking<'w> {
     stage: &'w mut Preprocess,
@@ -187,6 +218,8 @@ struct Walking<'w> {
     charged: bool,
     /// The next component, if it was looked up before in this batch, and the slot that it probably has.
     hint: Option<(NameId, SlotId)>,
+    /// Where in memory the path lies, which is the batch's: its components stay there.
+    text: std::ops::Range<usize>,
     walked: Walked,
 }
 
@@ -203,11 +236,12 @@ impl<'w> Walking<'w> {
         let Node { dir, slot, .. } = *stage.tree.node(start);
         let (end, last_step, surprise) = (End::Broken, None, false);
         let walked = Walked { end, dir, slot, node: start, lookups, last_step, surprise };
-        Walking { stage, out, must, charged, hint: None, walked }
+        Walking { stage, out, must, charged, hint: None, text: 0..0, walked }
     }
 
     fn along(mut self, path: &[u8], follow: bool) -> Walked {
         let from = self.walked.node;
+        self.text = path.as_ptr().addr()..path.as_ptr().addr() + path.len();
         if let Must::All(..) = self.must
             && path.ends_with(b"/")
         {
@@ -230,9 +264,11 @@ impl<'w> Walking<'w> {
 
     /// Finds one component, believing the trace where it says that there is one.
     fn component(&mut self, dir: NodeId, name: &[u8], last: bool) -> (SlotId, NodeId) {
-        let Walking { stage, out, hint, .. } = self;
+        let Walking { stage, out, hint, text, .. } = self;
         let (name, hint) = match hint.take() {
             Some((name, slot)) => (name, Some(slot).filter(|&slot| stage.tree.is_slot_of(slot, dir, name))),
+            // What a link leads to is elsewhere, and gone after the walk.
+            None if text.contains(&name.as_ptr().addr()) => (stage.interned.of(name, &mut stage.tree.names), None),
             None => (stage.tree.names.intern(name), None),
         };
         let mut forgotten = None;
