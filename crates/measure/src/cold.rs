@@ -42,8 +42,8 @@ const FAR_LOOKUPS: u64 = 5;
 /// What files hold that are looked up, in turn: as in trees of sources, one in some is shorter than half a block. Where data or its extents
 /// lie beside inodes (btrfs), fewer of these are read at once.
 const SOURCE_BYTES: [u64; 5] = [1024, 4096, 8192, 4096, 16_384];
-/// Free space below which they hold nothing; nor do those that are so far apart that each is read alone, nor those of a laboratory, whose
-/// small memory they would fill.
+/// Free space below which they hold nothing; nor do those that are so far apart that each is read alone, nor those of a laboratory: there
+/// lookups in a log came out dearer than replays found them, and why is not known.
 const ROOM_BYTES: u64 = 1 << 30;
 /// Nearer than this they are in directories of [`ENTRIES`], as most are in programs; farther apart in one large one, as only there all
 /// between them is unknown.

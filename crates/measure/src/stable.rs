@@ -179,8 +179,8 @@ impl Group for Stable {
                     b.sync()?;
                 }
                 Item::Start(size) => {
-                    // Several one after the other, as a package manager's: the first wakes the device. That of a laboratory never sleeps, and the
-                    // others would wait for the first.
+                    // Several one after the other, as a package manager's: the first wakes the device. In a laboratory, whose device never sleeps,
+                    // they came out many times as dear on a log as replays found them; why is not known.
                     let several = size <= STARTED_BYTES && !b.is_virtual();
                     let mut files = Vec::new();
                     for _ in 0..if several { STARTED } else { 1 } {
