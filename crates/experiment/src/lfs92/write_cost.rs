@@ -314,7 +314,7 @@ fn shown(costs: &[(f64, f64)]) -> String {
 
 /// The lower of the two highest peaks over the lowest valley between them, of a histogram smoothed over three classes: 1 and
 /// less where there is one peak.
-fn valley(shares: &[f64]) -> f64 {
+pub(crate) fn valley(shares: &[f64]) -> f64 {
     let padded: Vec<f64> = [0.0].into_iter().chain(shares.iter().copied()).chain([0.0]).collect();
     let smooth: Vec<f64> = padded.windows(3).map(|near| near.iter().sum::<f64>() / 3.0).collect();
     let most = |values: &[f64]| values.iter().copied().fold(0.0, f64::max);

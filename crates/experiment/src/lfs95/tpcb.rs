@@ -9,6 +9,7 @@ use crate::{
 use device::disk::Disk;
 use device::{Drive, Model};
 use lab::Spec;
+use posix::FileSystem as _;
 use workload::Repeat;
 use workload::tpcb::{Database, Options};
 
@@ -52,6 +53,10 @@ enum Change {
     LateCleanerNoComputing,
     /// The cleaner cleans four segments together.
     Together,
+    /// Indirect blocks are kept back, and only the account pages written.
+    IndirectLate,
+    /// Transactions stop when no segment is clean any more; then as many are cleaned in one go as can be, and transactions go on.
+    StopAndClean,
 }
 
 impl Change {
@@ -63,6 +68,9 @@ impl Change {
     fn water(self, utilisation: f64) -> (u32, u32) {
         if matches!(self, Change::LateCleaner | Change::LateCleanerNoComputing) {
             return (2, 4);
+        }
+        if self == Change::StopAndClean {
+            return (1, 95);
         }
         let low = (BUSY_LIM * (1.0 - utilisation) * 100.0).round() as u32;
         (low, low + 1)
@@ -91,9 +99,18 @@ impl System {
         let size = if scale == Scale::Full { "960M" } else { "48M" };
         let segment = segment_bytes(scale);
         let (low, high) = but.water(utilisation);
-        let memory = segment_bytes(scale) * if but == Change::Together { 4 } else { NUM_TO_CLEAN };
+        let together = match but {
+            Change::Together => 4,
+            Change::StopAndClean => 32,
+            _ => NUM_TO_CLEAN,
+        };
+        let memory = segment_bytes(scale) * together;
+        let idle_ms = u32::from(but == Change::StopAndClean);
+        let indirect = if but == Change::IndirectLate { "late" } else { "with" };
         let log = |cleaner: &str| {
-            format!("lfs:cleaner={cleaner},bsize=4K,fsize=4K,segment={segment},idle=0,size={size}@{DRIVE}")
+            format!(
+                "lfs:cleaner={cleaner},bsize=4K,fsize=4K,segment={segment},idle={idle_ms},indirect={indirect},size={size}@{DRIVE}"
+            )
         };
         match self {
             System::Ffs => {
@@ -185,6 +202,63 @@ fn measure((system, utilisation, but): Place, scale: Scale, seed: u64) -> Result
     Ok(Found { system, utilisation, but, tps: tps(&round), steady, log: Some(logged) })
 }
 
+/// What is found where transactions stop for the cleaner.
+#[derive(Clone, Copy, Debug)]
+struct Stopping {
+    /// Transactions a second, the stops counted.
+    tps: f64,
+    /// Transactions between two stops, and how long one lasts.
+    transactions: f64,
+    stop_s: f64,
+    /// Of the time, stops.
+    stopped: f64,
+}
+
+/// How long nothing is cleaned before a stop is over: longer than reading what is cleaned together. It is not counted.
+const QUIET_NS: u64 = 60_000_000_000;
+
+/// Half full, transactions until no segment is clean, then nothing but cleaning, again and again. The first time is not counted: what it
+/// cleans was written in order.
+fn stopping(scale: Scale, seed: u64) -> Result<Stopping, ExperimentError> {
+    const TIMES: u64 = 3;
+    let but = Change::StopAndClean;
+    let base = options(System::WithCleaner, but, scale, seed);
+    let options = Options { transactions: base.transactions / 40, ..base };
+    let mut lab = log(&System::WithCleaner.target(scale, HALF, but), MACHINE)?;
+    let mut database = Database::begin(&mut lab, None, &options, Some(HALF), "1")?;
+    // Above what has the daemon begin.
+    let least = (lab.volume().geometry().nseg / 40).max(8);
+    let (mut transactions, mut running_ns, mut stopped_ns) = (0, 0, 0);
+    for time in 0..=TIMES {
+        if time == 1 {
+            (transactions, running_ns, stopped_ns) = (0, 0, 0);
+        }
+        let from_ns = lab.now_ns();
+        while lab.volume().clean_segments().0 > least {
+            transactions += database.measure(&mut lab, None)?.completed;
+        }
+        running_ns += lab.now_ns() - from_ns;
+        // Nobody else works then.
+        let busy_ns = lab.counters().busy.device_ns;
+        loop {
+            let before = lab.volume().counters().cleaner.segments;
+            lab.pause_ns(QUIET_NS);
+            if lab.volume().counters().cleaner.segments == before {
+                break;
+            }
+        }
+        stopped_ns += lab.counters().busy.device_ns - busy_ns;
+        assert!(lab.volume().clean_segments().0 > least, "the stop has made segments clean");
+    }
+    let all_ns = (running_ns + stopped_ns) as f64;
+    Ok(Stopping {
+        tps: transactions as f64 * 1e9 / all_ns,
+        transactions: transactions as f64 / TIMES as f64,
+        stop_s: stopped_ns as f64 / 1e9 / TIMES as f64,
+        stopped: stopped_ns as f64 / all_ns,
+    })
+}
+
 fn tps(round: &workload::Round) -> f64 {
     round.rate(workload::Unit::TransactionsPerSecond, true)
 }
@@ -270,7 +344,9 @@ fn run(bench: &mut Bench<'_>) -> Result<Outcome, ExperimentError> {
     for system in System::ALL.into_iter().rev() {
         places.extend(utilisations.iter().map(|u| (system, *u, Change::Nothing)));
     }
-    use Change::{LateCleaner, LateCleanerNoComputing, NoComputing, Together};
+    use Change::{IndirectLate, LateCleaner, LateCleanerNoComputing, NoComputing, Together};
+    places.extend(utilisations.iter().map(|u| (System::WithCleaner, *u, IndirectLate)));
+    places.push((System::WithoutCleaner, HALF, IndirectLate));
     places.extend(utilisations.iter().map(|u| (System::WithCleaner, *u, Together)));
     let changed = [LateCleaner, LateCleanerNoComputing, NoComputing];
     places.extend(changed.map(|but| (System::WithCleaner, HALF, but)));
@@ -296,6 +372,8 @@ fn run(bench: &mut Bench<'_>) -> Result<Outcome, ExperimentError> {
     let disc = Disc::new()?;
     rows(&mut outcome, &found, &disc, scale);
     isolated(&mut outcome, &found);
+    let stop = each(bench, "stopping to clean", &[()], |()| stopping(scale, seed))?;
+    stops(&mut outcome, &found, &stop);
     details(&mut outcome, &found);
     models(&mut outcome, &found, &disc, scale);
     Ok(outcome)
@@ -389,11 +467,12 @@ fn claims(outcome: &mut Outcome, found: &[Found], cost: &[(f64, f64)]) {
 
 /// What each part of the set-up does, half full.
 fn isolated(outcome: &mut Outcome, found: &[Found]) {
-    use Change::{LateCleaner, LateCleanerNoComputing, NoComputing, Nothing, Together};
+    use Change::{IndirectLate, LateCleaner, LateCleanerNoComputing, NoComputing, Nothing, Together};
     use System::{Ffs, WithCleaner, WithoutCleaner};
     let computing_nothing = "database that computes nothing";
     let late = "cleaner that begins at 2 % clean";
     let four = "four segments together";
+    let kept = "indirect blocks kept back";
     for (setting, what, one, other) in [
         (computing_nothing, "LFS without cleaner over FFS", (WithoutCleaner, NoComputing), (Ffs, NoComputing)),
         (computing_nothing, "with cleaner over without", (WithCleaner, NoComputing), (WithoutCleaner, NoComputing)),
@@ -403,6 +482,9 @@ fn isolated(outcome: &mut Outcome, found: &[Found]) {
         ("both", "with cleaner over FFS", (WithCleaner, LateCleanerNoComputing), (Ffs, NoComputing)),
         (four, "with cleaner over without", (WithCleaner, Together), (WithoutCleaner, Nothing)),
         (four, "with cleaner over FFS", (WithCleaner, Together), (Ffs, Nothing)),
+        (kept, "LFS without cleaner over FFS", (WithoutCleaner, IndirectLate), (Ffs, Nothing)),
+        (kept, "with cleaner over without, which keeps none back", (WithCleaner, IndirectLate), (WithoutCleaner, Nothing)),
+        (kept, "with cleaner over FFS", (WithCleaner, IndirectLate), (Ffs, Nothing)),
     ] {
         let at = |(system, but)| tps_at(found, system, HALF, but);
         let what = format!("half full, {setting}: {what}");
@@ -413,10 +495,31 @@ fn isolated(outcome: &mut Outcome, found: &[Found]) {
     outcome.row(Row::new(what, Unit::Ratio, Published::NONE, together(found, last_u), Explain::Agrees));
 }
 
+/// Transactions that stop for the cleaner, against a cleaner that works beside them.
+fn stops(outcome: &mut Outcome, found: &[Found], stop: &[Stopping]) {
+    for stop in stop {
+        let over = |system| stop.tps / tps_at(found, system, HALF, Change::Nothing);
+        let mut row = |what: &str, unit, ours| {
+            let what = format!("half full, transactions stop for the cleaner: {what}");
+            outcome.row(Row::new(what, unit, Published::NONE, ours, Explain::Agrees));
+        };
+        row("transactions a second, stops counted", Unit::TransactionsPerS, stop.tps);
+        row("over LFS without cleaner", Unit::Ratio, over(System::WithoutCleaner));
+        row("over FFS", Unit::Ratio, over(System::Ffs));
+        row("transactions between two stops", Unit::Count, stop.transactions);
+        row("a stop lasts", Unit::Ns, stop.stop_s * 1e9);
+        row("of the time, stops", Unit::Share, stop.stopped);
+    }
+}
+
 fn details(outcome: &mut Outcome, found: &[Found]) {
-    let shown = found.iter().filter(|f| matches!(f.but, Change::Nothing | Change::Together));
+    let shown = found.iter().filter(|f| matches!(f.but, Change::Nothing | Change::Together | Change::IndirectLate));
     for f in shown {
-        let one = if f.but == Change::Together { ", four segments together" } else { "" };
+        let one = match f.but {
+            Change::Together => ", four segments together",
+            Change::IndirectLate => ", indirect blocks kept back",
+            _ => "",
+        };
         let what = format!("{}{one}, {:.0} % full", f.system.name(), f.utilisation * 100.0);
         outcome.row(Row::new(what, Unit::TransactionsPerS, Published::NONE, f.tps, Explain::Agrees));
     }
@@ -448,6 +551,9 @@ fn models(outcome: &mut Outcome, found: &[Found], disc: &Disc, scale: Scale) {
     }
     let one = found.iter().filter(|f| f.but == Change::Together).map(|f| (f.utilisation, f.tps));
     series.push(Series::new("LFS with cleaner, four segments together", one));
+    let kept = found.iter().filter(|f| f.but == Change::IndirectLate && f.system == System::WithCleaner);
+    let kept = kept.map(|f| (f.utilisation, f.tps));
+    series.push(Series::new("LFS with cleaner, indirect blocks kept back", kept));
     outcome.figure(Figure {
         name: "tps".to_owned(),
         title: "Transactions a second by utilisation.".to_owned(),
