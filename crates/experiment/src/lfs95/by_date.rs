@@ -118,7 +118,10 @@ fn claims(outcome: &mut Outcome, found: &[System]) {
         "throughput follows utilisation inversely",
         !moving.is_empty() && moving.iter().all(|(_, r)| *r < -0.5),
         format!("correlation over the dates: {shown}"),
-        Explain::because("not known"),
+        Explain::because(
+            "it does where the plan moves utilisation. That of the steady build server moves only as checkouts and builds come and go; why \
+             its throughput goes with it is not known",
+        ),
     ));
     let falls = found.iter().filter_map(|(name, dates)| {
         let steps = dates.windows(2).filter_map(|pair| match pair {

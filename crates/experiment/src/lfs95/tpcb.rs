@@ -105,7 +105,8 @@ impl System {
             _ => NUM_TO_CLEAN,
         };
         let memory = segment_bytes(scale) * together;
-        let idle_ms = u32::from(but == Change::StopAndClean);
+        // Longer than the database computes, or it would clean all the time.
+        let idle_ms = if but == Change::StopAndClean { 1000 } else { 0 };
         let indirect = if but == Change::IndirectLate { "late" } else { "with" };
         let log = |cleaner: &str| {
             format!(

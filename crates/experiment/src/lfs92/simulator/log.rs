@@ -36,7 +36,7 @@ pub(super) enum Age {
 pub(super) struct Costs {
     /// Inodes in blocks of their own, behind the files, and a summary block before them.
     pub(super) inodes: bool,
-    /// The blocks of the inode map that have changed, after each pass of the cleaner.
+    /// The blocks of the inode map that have changed, whenever the cleaner has done its work.
     pub(super) map: bool,
     /// Files are written when so many have changed: a file that is written over before that is written once. 0: each at once, in one
     /// partial segment as long as the segment.
@@ -58,7 +58,9 @@ pub(super) struct Case {
     pub(super) blocks_per_segment: u32,
     /// Segments that are cleaned together.
     pub(super) together: u32,
-    /// The cleaner begins when no segment is clean, and ends when so many are.
+    /// The cleaner begins when no more segments are clean than are kept in reserve: none in the publication.
+    pub(super) reserve: u32,
+    /// It ends when so many more are.
     pub(super) spare: u32,
     /// Whether live blocks are written again in order of their age.
     pub(super) age_sort: bool,
@@ -342,7 +344,7 @@ impl Log<'_> {
             self.segments[full as usize].state = State::Full;
         }
         self.heads[at].begun = false;
-        if self.clean.is_empty() && !self.cleaning {
+        if self.clean.len() <= self.case.reserve as usize && !self.cleaning {
             self.clean_some();
             // Where there is one head, the cleaner has left it open.
             if self.heads[at].segment.is_some() && self.room_at(at) >= 3 * BLOCK_BYTES {
@@ -367,11 +369,12 @@ impl Log<'_> {
     fn clean_some(&mut self) {
         self.cleaning = true;
         let mut passes = 0;
-        while self.clean.len() < self.case.spare as usize {
+        while self.clean.len() < (self.case.reserve + self.case.spare) as usize {
             passes += 1;
             assert!(passes <= 64 * self.case.segments, "no segment is worth cleaning: the disk is too full");
             self.pass();
         }
+        self.checkpoint();
         self.cleaning = false;
     }
 
@@ -427,7 +430,6 @@ impl Log<'_> {
         for (_, file) in live {
             self.append(file, By::Cleaner);
         }
-        self.checkpoint();
     }
 
     /// The blocks of the inode map that have changed are written. They count as new, as in the counters of the real log.
@@ -453,6 +455,7 @@ mod tests {
         segments: 64,
         blocks_per_segment: 32,
         together: 4,
+        reserve: 0,
         spare: 6,
         age_sort: true,
         apart: true,
@@ -472,7 +475,8 @@ mod tests {
             (false, Age::Written, all),
             (true, Age::Youngest, all),
         ] {
-            let case = Case { apart, age, costs, policy: Policy::CostBenefit, skew: Skew::PAPER, ..SMALL };
+            let reserve = if costs.map { 3 } else { 0 };
+            let case = Case { apart, age, costs, reserve, policy: Policy::CostBenefit, skew: Skew::PAPER, ..SMALL };
             let mut log = Log::new(&case);
             let mut random = Xoshiro256PlusPlus::seed_from_u64(3);
             for file in 0..log.files {
