@@ -431,7 +431,9 @@ mod tests {
     #[test]
     fn a_tenth_of_the_files_gets_nine_tenths_of_the_writes() {
         let mut random = Random::new(3, "test");
-        let hot = |skew: Skew, random: &mut Random| (0..100_000).filter(|_| skew.pick(1000, random.generator()) < 100).count();
+        let hot = |skew: Skew, random: &mut Random| {
+            (0..100_000).filter(|_| skew.pick(1000, random.generator()) < 100).count()
+        };
         let share = hot(Skew::PAPER, &mut random);
         assert!((89_000..91_000).contains(&share), "{share}");
         let share = hot(Skew::Uniform, &mut random);

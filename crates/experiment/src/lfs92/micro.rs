@@ -145,11 +145,13 @@ fn how_busy(bench: &mut Bench<'_>, outcome: &mut Outcome, files: u32) -> Result<
     let found = each(bench, "how busy", &points, |(name, system, times)| {
         Ok((*name, *times, busy(system, files.into(), *times)?))
     })?;
-    let slower = |of: &str| found.iter().find(|(name, times, _)| *name == of && *times < 1.0).map(|(.., [made, _])| made.disk);
+    let slower =
+        |of: &str| found.iter().find(|(name, times, _)| *name == of && *times < 1.0).map(|(.., [made, _])| made.disk);
     for (name, times, phases) in &found {
         for (phase, busy) in ["create", "delete"].iter().zip(phases) {
             let compared = *phase == "create" && *times == 1.0;
-            let published = DISK_BUSY.iter().find(|(of, _)| of == name && compared).and_then(|(_, share)| Published::about(*share));
+            let published =
+                DISK_BUSY.iter().find(|(of, _)| of == name && compared).and_then(|(_, share)| Published::about(*share));
             let slow = if *times < 1.0 { ", a processor half as fast" } else { "" };
             let what = |of: &str| format!("{name}, {phase}: of the time, the {of}{slow}");
             let why = format!(
@@ -158,7 +160,13 @@ fn how_busy(bench: &mut Bench<'_>, outcome: &mut Outcome, files: u32) -> Result<
             );
             outcome
                 .row(Row::new(what("processor works"), Unit::Share, Published::NONE, busy.processor, Explain::Agrees))
-                .row(Row::new(what("disk has something to do"), Unit::Share, published, busy.disk, Explain::because(why)));
+                .row(Row::new(
+                    what("disk has something to do"),
+                    Unit::Share,
+                    published,
+                    busy.disk,
+                    Explain::because(why),
+                ));
         }
     }
     Ok(())

@@ -65,8 +65,7 @@ pub(super) fn aged(volume: Ffs, what: Use, seed: u64, look: Option<(f64, Look<'_
         Utilisation::AtLast(share) => (None, Some(share)),
         Utilisation::ByDay(points) => (Some(points.to_vec()), None),
     };
-    let options =
-        Options { planned_for, days: what.days, utilisation, fill, churn: what.churn, seed, input: None };
+    let options = Options { planned_for, days: what.days, utilisation, fill, churn: what.churn, seed, input: None };
     let personality = builtin::get(what.personality)?;
     write(&path, planned_for, |writer| personality::plan(&personality, &options, writer, &mut |_| true))?;
     let plan = Reader::open(&path)?;

@@ -164,7 +164,8 @@ fn figures(outcome: &mut Outcome, found: &[System]) {
         let mut series = Vec::new();
         for (of, size) in SIZES.iter().enumerate() {
             for (name, dates) in found {
-                let ratio = |found: &Relative| found.ratios.get(at).and_then(|r| r.get(of)).copied().unwrap_or(f64::NAN);
+                let ratio =
+                    |found: &Relative| found.ratios.get(at).and_then(|r| r.get(of)).copied().unwrap_or(f64::NAN);
                 series.push(curve(&format!("{} KB", size >> 10), name, dates, &ratio));
             }
         }

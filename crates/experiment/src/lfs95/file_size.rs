@@ -196,7 +196,6 @@ impl Curves {
         sizes.into_iter().rev().take_while(|kb| self.lead(Phase::Overwrite, *kb) < 1.0).last()
     }
 
-
     fn points(&self, system: System, phase: Phase) -> Vec<(f64, f64)> {
         let unit = if phase == Phase::Delete { 1.0 } else { MIB };
         let own = self.0.iter().filter(|(place, _)| (place.but, place.system) == (Change::Nothing, system));
@@ -341,7 +340,8 @@ fn read(outcome: &mut Outcome, curves: &Curves) {
         ))
         .row(ratio("read, from 4 MB: LFS over FFS", Published::about(1.0), of(4096, 1 << 20), Explain::Agrees));
     let over_m8r2 = |kb: &u64| curves.rate(System::Lfs, *kb, phase) / curves.rate(System::M8r2, *kb, phase);
-    let (middle, gap) = (curves.leads(phase, 104, 2048), curves.sizes_kb(104, 2048).iter().map(over_m8r2).collect::<Vec<_>>());
+    let (middle, gap) =
+        (curves.leads(phase, 104, 2048), curves.sizes_kb(104, 2048).iter().map(over_m8r2).collect::<Vec<_>>());
     let positions = mean(&curves.leads_but(Change::EightPositions, phase, 104, 2048));
     outcome
         .row(isolated("read, 104 KB to 2 MB: LFS over FFS with eight rotational positions", positions))

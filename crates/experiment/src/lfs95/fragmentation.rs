@@ -86,7 +86,9 @@ fn run(bench: &mut Bench<'_>) -> Result<Outcome, ExperimentError> {
     }
     if full {
         for at in SWEPT {
-            let (Some((name, what)), Some(churn)) = (USES.get(at), found.get(at).and_then(|f| f.churn)) else { continue };
+            let (Some((name, what)), Some(churn)) = (USES.get(at), found.get(at).and_then(|f| f.churn)) else {
+                continue;
+            };
             for share in CHURNS {
                 let what = Use { churn: Churn::BytesPerDay(churn * share), ..*what };
                 variants.push((at, format!("{name}, {share} times the churn"), what, POSITIONS));
@@ -110,8 +112,10 @@ fn mean(found: &[Compared], of: impl Fn(&Compared) -> f64) -> f64 {
 
 fn outcome(found: &[Compared], size_bytes: u64) -> Outcome {
     let mut outcome = Outcome::new();
-    let shape =
-        format!("{} MiB, 8 KiB blocks, clusters of 64 KiB, one rotational position, the original allocator", size_bytes >> 20);
+    let shape = format!(
+        "{} MiB, 8 KiB blocks, clusters of 64 KiB, one rotational position, the original allocator",
+        size_bytes >> 20
+    );
     outcome
         .parameter("machine", MACHINE)
         .parameter("drive", DRIVE)
@@ -234,7 +238,12 @@ fn claims(outcome: &mut Outcome, found: &[Compared]) {
     }
     let [small, middle, large]: [f64; SIZES.len()] = std::array::from_fn(|at| mean(found, |s| s.found.of_size(at)));
     let seen = format!("8 KB {small:.2}, 64 KB {middle:.2}, 1 MB {large:.2} of empty");
-    outcome.claim(Claim::new("64 KB files suffer most", middle < small.min(large), seen.clone(), Explain::because("not known")));
+    outcome.claim(Claim::new(
+        "64 KB files suffer most",
+        middle < small.min(large),
+        seen.clone(),
+        Explain::because("not known"),
+    ));
     let least = found.iter().filter(|s| s.found.of_size(2) > s.found.of_size(0)).count();
     outcome.claim(Claim::new(
         "1 MB files suffer least",

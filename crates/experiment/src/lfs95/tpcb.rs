@@ -9,7 +9,6 @@ use crate::{
 use device::disk::Disk;
 use device::{Drive, Model};
 use lab::Spec;
-use posix::FileSystem as _;
 use workload::Repeat;
 use workload::tpcb::{Database, Options};
 
@@ -55,8 +54,6 @@ enum Change {
     Together,
     /// Indirect blocks are kept back, and only the account pages written.
     IndirectLate,
-    /// Transactions stop when no segment is clean any more; then as many are cleaned in one go as can be, and transactions go on.
-    StopAndClean,
 }
 
 impl Change {
@@ -68,9 +65,6 @@ impl Change {
     fn water(self, utilisation: f64) -> (u32, u32) {
         if matches!(self, Change::LateCleaner | Change::LateCleanerNoComputing) {
             return (2, 4);
-        }
-        if self == Change::StopAndClean {
-            return (1, 95);
         }
         let low = (BUSY_LIM * (1.0 - utilisation) * 100.0).round() as u32;
         (low, low + 1)
@@ -99,18 +93,11 @@ impl System {
         let size = if scale == Scale::Full { "960M" } else { "48M" };
         let segment = segment_bytes(scale);
         let (low, high) = but.water(utilisation);
-        let together = match but {
-            Change::Together => 4,
-            Change::StopAndClean => 32,
-            _ => NUM_TO_CLEAN,
-        };
-        let memory = segment_bytes(scale) * together;
-        // Longer than the database computes, or it would clean all the time.
-        let idle_ms = if but == Change::StopAndClean { 1000 } else { 0 };
+        let memory = segment_bytes(scale) * if but == Change::Together { 4 } else { NUM_TO_CLEAN };
         let indirect = if but == Change::IndirectLate { "late" } else { "with" };
         let log = |cleaner: &str| {
             format!(
-                "lfs:cleaner={cleaner},bsize=4K,fsize=4K,segment={segment},idle={idle_ms},indirect={indirect},size={size}@{DRIVE}"
+                "lfs:cleaner={cleaner},bsize=4K,fsize=4K,segment={segment},idle=0,indirect={indirect},size={size}@{DRIVE}"
             )
         };
         match self {
@@ -201,63 +188,6 @@ fn measure((system, utilisation, but): Place, scale: Scale, seed: u64) -> Result
         write_cost: (all + read) as f64 / new.max(1.0),
     };
     Ok(Found { system, utilisation, but, tps: tps(&round), steady, log: Some(logged) })
-}
-
-/// What is found where transactions stop for the cleaner.
-#[derive(Clone, Copy, Debug)]
-struct Stopping {
-    /// Transactions a second, the stops counted.
-    tps: f64,
-    /// Transactions between two stops, and how long one lasts.
-    transactions: f64,
-    stop_s: f64,
-    /// Of the time, stops.
-    stopped: f64,
-}
-
-/// How long nothing is cleaned before a stop is over: longer than reading what is cleaned together. It is not counted.
-const QUIET_NS: u64 = 60_000_000_000;
-
-/// Half full, transactions until no segment is clean, then nothing but cleaning, again and again. The first time is not counted: what it
-/// cleans was written in order.
-fn stopping(scale: Scale, seed: u64) -> Result<Stopping, ExperimentError> {
-    const TIMES: u64 = 3;
-    let but = Change::StopAndClean;
-    let base = options(System::WithCleaner, but, scale, seed);
-    let options = Options { transactions: base.transactions / 40, ..base };
-    let mut lab = log(&System::WithCleaner.target(scale, HALF, but), MACHINE)?;
-    let mut database = Database::begin(&mut lab, None, &options, Some(HALF), "1")?;
-    // Above what has the daemon begin.
-    let least = (lab.volume().geometry().nseg / 40).max(8);
-    let (mut transactions, mut running_ns, mut stopped_ns) = (0, 0, 0);
-    for time in 0..=TIMES {
-        if time == 1 {
-            (transactions, running_ns, stopped_ns) = (0, 0, 0);
-        }
-        let from_ns = lab.now_ns();
-        while lab.volume().clean_segments().0 > least {
-            transactions += database.measure(&mut lab, None)?.completed;
-        }
-        running_ns += lab.now_ns() - from_ns;
-        // Nobody else works then.
-        let busy_ns = lab.counters().busy.device_ns;
-        loop {
-            let before = lab.volume().counters().cleaner.segments;
-            lab.pause_ns(QUIET_NS);
-            if lab.volume().counters().cleaner.segments == before {
-                break;
-            }
-        }
-        stopped_ns += lab.counters().busy.device_ns - busy_ns;
-        assert!(lab.volume().clean_segments().0 > least, "the stop has made segments clean");
-    }
-    let all_ns = (running_ns + stopped_ns) as f64;
-    Ok(Stopping {
-        tps: transactions as f64 * 1e9 / all_ns,
-        transactions: transactions as f64 / TIMES as f64,
-        stop_s: stopped_ns as f64 / 1e9 / TIMES as f64,
-        stopped: stopped_ns as f64 / all_ns,
-    })
 }
 
 fn tps(round: &workload::Round) -> f64 {
@@ -373,8 +303,6 @@ fn run(bench: &mut Bench<'_>) -> Result<Outcome, ExperimentError> {
     let disc = Disc::new()?;
     rows(&mut outcome, &found, &disc, scale);
     isolated(&mut outcome, &found);
-    let stop = each(bench, "stopping to clean", &[()], |()| stopping(scale, seed))?;
-    stops(&mut outcome, &found, &stop);
     details(&mut outcome, &found);
     models(&mut outcome, &found, &disc, scale);
     Ok(outcome)
@@ -484,7 +412,12 @@ fn isolated(outcome: &mut Outcome, found: &[Found]) {
         (four, "with cleaner over without", (WithCleaner, Together), (WithoutCleaner, Nothing)),
         (four, "with cleaner over FFS", (WithCleaner, Together), (Ffs, Nothing)),
         (kept, "LFS without cleaner over FFS", (WithoutCleaner, IndirectLate), (Ffs, Nothing)),
-        (kept, "with cleaner over without, which keeps none back", (WithCleaner, IndirectLate), (WithoutCleaner, Nothing)),
+        (
+            kept,
+            "with cleaner over without, which keeps none back",
+            (WithCleaner, IndirectLate),
+            (WithoutCleaner, Nothing),
+        ),
         (kept, "with cleaner over FFS", (WithCleaner, IndirectLate), (Ffs, Nothing)),
     ] {
         let at = |(system, but)| tps_at(found, system, HALF, but);
@@ -494,23 +427,6 @@ fn isolated(outcome: &mut Outcome, found: &[Found]) {
     let last_u = of(found, System::WithCleaner).last().map_or(0.0, |f| f.utilisation);
     let what = format!("{:.0} % full, {four}: with cleaner over without", last_u * 100.0);
     outcome.row(Row::new(what, Unit::Ratio, Published::NONE, together(found, last_u), Explain::Agrees));
-}
-
-/// Transactions that stop for the cleaner, against a cleaner that works beside them.
-fn stops(outcome: &mut Outcome, found: &[Found], stop: &[Stopping]) {
-    for stop in stop {
-        let over = |system| stop.tps / tps_at(found, system, HALF, Change::Nothing);
-        let mut row = |what: &str, unit, ours| {
-            let what = format!("half full, transactions stop for the cleaner: {what}");
-            outcome.row(Row::new(what, unit, Published::NONE, ours, Explain::Agrees));
-        };
-        row("transactions a second, stops counted", Unit::TransactionsPerS, stop.tps);
-        row("over LFS without cleaner", Unit::Ratio, over(System::WithoutCleaner));
-        row("over FFS", Unit::Ratio, over(System::Ffs));
-        row("transactions between two stops", Unit::Count, stop.transactions);
-        row("a stop lasts", Unit::Ns, stop.stop_s * 1e9);
-        row("of the time, stops", Unit::Share, stop.stopped);
-    }
 }
 
 fn details(outcome: &mut Outcome, found: &[Found]) {

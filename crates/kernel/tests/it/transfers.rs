@@ -45,7 +45,8 @@ fn seven_blocks_left_dirty_are_one_request_or_seven() {
         let of_file = |(what, at, n): &(char, i64, u64)| (*at >= 0).then_some((*what, *at, *n));
         blocks_asked(&asked, from, BLOCK).iter().filter_map(of_file).collect::<Vec<_>>()
     };
-    let (gathered, blockwise) = (|| volume(64 * MB, Metadata::Delayed), || volume(64 * MB, Metadata::Delayed).blockwise());
+    let (gathered, blockwise) =
+        (|| volume(64 * MB, Metadata::Delayed), || volume(64 * MB, Metadata::Delayed).blockwise());
     assert_eq!(asked_for(gathered(), 7), [('w', 0, 7)]);
     assert_eq!(asked_for(blockwise(), 7), [0, 1, 2, 3, 4, 5, 6].map(|at| ('w', at, 1)));
     // The eighth fills the cluster: one request either way. What comes behind it is alone again.

@@ -277,8 +277,16 @@ mod tests {
     #[test]
     fn words_come_back() {
         let mut options = Options::default();
-        for word in ["cleaner=greedy", "sort=found", "order=barrier", "discard=on", "low=20", "high=30", "segment=512k", "indirect=late"]
-        {
+        for word in [
+            "cleaner=greedy",
+            "sort=found",
+            "order=barrier",
+            "discard=on",
+            "low=20",
+            "high=30",
+            "segment=512k",
+            "indirect=late",
+        ] {
             assert!(options.set(word), "{word}");
         }
         assert_eq!(options.segment_bytes, 512 << 10);

@@ -197,7 +197,8 @@ impl Lfs {
         if self.options.indirect == Indirect::With {
             return Scope::All;
         }
-        let indirect = |ino: &Ino| cx.cache().dirty_blocks(*ino).filter(|id| id.lbn.0 < 0 && id.lbn != INODE_LBN).count() as u64;
+        let indirect =
+            |ino: &Ino| cx.cache().dirty_blocks(*ino).filter(|id| id.lbn.0 < 0 && id.lbn != INODE_LBN).count() as u64;
         let bytes = self.dirty.iter().map(indirect).sum::<u64>() * u64::from(self.g.bsize);
         if bytes > self.dirty_max_bytes(cx) / 2 { Scope::All } else { Scope::Data }
     }

@@ -222,14 +222,8 @@ impl Case {
 
 impl Log<'_> {
     fn new(case: &Case) -> Log<'_> {
-        let empty = Segment {
-            state: State::Clean,
-            files: Vec::new(),
-            used_bytes: 0,
-            live_bytes: 0,
-            youngest: 0,
-            written: 0,
-        };
+        let empty =
+            Segment { state: State::Clean, files: Vec::new(), used_bytes: 0, live_bytes: 0, youngest: 0, written: 0 };
         let files = case.files();
         let map = if case.costs.map { (files * MAP_ENTRY_BYTES).div_ceil(BLOCK_BYTES) } else { 0 };
         Log {

@@ -64,7 +64,8 @@ const VARIED: [(&str, fn(&mut Case)); 11] = [
     ("live blocks in the order found", |c| c.age_sort = false),
     ("age since the segment was last written", |c| c.age = Age::Written),
     ("age since the segment was last written, segments a quarter as long, one cleaned at a time", |c| {
-        (c.age, c.together, c.segments, c.blocks_per_segment) = (Age::Written, 1, c.segments * 4, c.blocks_per_segment / 4);
+        (c.age, c.together, c.segments, c.blocks_per_segment) =
+            (Age::Written, 1, c.segments * 4, c.blocks_per_segment / 4);
     }),
     ("twice as long before measuring", |c| c.warm_up *= 2),
 ];
@@ -185,7 +186,10 @@ fn rows(outcome: &mut Outcome, uniform: &[(f64, &Found)], greedy: &[(f64, &Found
                 found.cleaned_at,
                 Explain::Agrees,
             ))
-            .row(row("the same: write cost over 2/(1-u) of theory", found.write_cost / formula(uniform_at(found.live))));
+            .row(row(
+                "the same: write cost over 2/(1-u) of theory",
+                found.write_cost / formula(uniform_at(found.live)),
+            ));
     }
     let ratios = ratios(greedy, benefit);
     let (best_at, best) =
@@ -213,13 +217,15 @@ fn rows(outcome: &mut Outcome, uniform: &[(f64, &Found)], greedy: &[(f64, &Found
 /// What was chosen, varied; and what a real log has besides.
 fn compared(outcome: &mut Outcome, found: &[(What, Case, Found)]) {
     let cost = |what: What, policy: Policy, utilisation: f64| {
-        let same = |(of, case, _): &&(What, Case, Found)| (*of, case.policy, case.utilisation) == (what, policy, utilisation);
+        let same =
+            |(of, case, _): &&(What, Case, Found)| (*of, case.policy, case.utilisation) == (what, policy, utilisation);
         found.iter().find(same).map_or(f64::NAN, |(.., found)| found.write_cost)
     };
     for utilisation in COMPARED_AT {
         let full = format!("{:.0} % full", utilisation * 100.0);
         let mut ratio = |group: &str, name: &str, what: What| {
-            let (greedy, benefit) = (cost(what, Policy::Greedy, utilisation), cost(what, Policy::CostBenefit, utilisation));
+            let (greedy, benefit) =
+                (cost(what, Policy::Greedy, utilisation), cost(what, Policy::CostBenefit, utilisation));
             outcome.row(row(format!("{full}, {group}{name}: cost-benefit over greedy"), benefit / greedy));
             if group.is_empty() {
                 outcome.row(row(format!("{full}, {name}: write cost, greedy"), greedy));
@@ -282,7 +288,8 @@ fn unsteady(outcome: &mut Outcome, found: &[(What, Case, Found)]) {
 }
 
 fn figures(outcome: &mut Outcome, uniform: &[(f64, &Found)], greedy: &[(f64, &Found)], benefit: &[(f64, &Found)]) {
-    let curve = |name: &str, line: &[(f64, &Found)]| Series::new(name, line.iter().map(|(_, f)| (f.live, f.write_cost)));
+    let curve =
+        |name: &str, line: &[(f64, &Found)]| Series::new(name, line.iter().map(|(_, f)| (f.live, f.write_cost)));
     let mut series: Vec<Series> =
         LINES.iter().zip([uniform, greedy, benefit]).map(|((name, ..), line)| curve(name, line)).collect();
     let lives: Vec<f64> = uniform.iter().map(|(_, found)| found.live).collect();
