@@ -300,7 +300,8 @@ fn create(outcome: &mut Outcome, curves: &Curves) {
             least(&small) >= 4.0 && most(&small) <= 10.5,
             shown(curves, phase, &[2, 4, 8, 16, 32, 56, 64]),
             Explain::because(format!(
-                "at 2 KB the processor decides, as for 1 KB. At 64 KB a full cluster goes in one request, and synchronous metadata is most of what                  LFS saves: over an FFS without it {:.2}",
+                "at 2 KB the processor decides, as for 1 KB. At 64 KB a full cluster goes in one request, and synchronous metadata is all \
+                 that LFS saves: over an FFS without it {:.2}",
                 curves.lead_but(Change::NoOrder, phase, 64)
             )),
         ))
