@@ -176,7 +176,7 @@ fn logged(words: &str) -> u64 {
     assert_eq!(passes::complaints(&disk.0, passes::Writer::Ours), Vec::<String>::new(), "{words}");
     let image = Image::open(&mut disk, Checkpoint::Newer).unwrap();
     let (ino, inode) = image.resolve(b"f").unwrap();
-    let mut found = Vec::new();
+    let mut found: Vec<u8> = Vec::new();
     let mut take = |_: u64, bytes: &[u8]| {
         found.extend(bytes.iter().step_by(4096));
         Ok(())

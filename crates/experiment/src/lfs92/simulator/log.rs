@@ -106,6 +106,8 @@ struct Segment {
     files: Vec<u32>,
     used_bytes: u32,
     live_bytes: u32,
+    /// Of `files`, those that are live.
+    live: usize,
     /// When the youngest block in it was written by its user, and when it was written to.
     youngest: u64,
     written: u64,
@@ -222,8 +224,15 @@ impl Case {
 
 impl Log<'_> {
     fn new(case: &Case) -> Log<'_> {
-        let empty =
-            Segment { state: State::Clean, files: Vec::new(), used_bytes: 0, live_bytes: 0, youngest: 0, written: 0 };
+        let empty = Segment {
+            state: State::Clean,
+            files: Vec::new(),
+            used_bytes: 0,
+            live_bytes: 0,
+            live: 0,
+            youngest: 0,
+            written: 0,
+        };
         let files = case.files();
         let map = if case.costs.map { (files * MAP_ENTRY_BYTES).div_ceil(BLOCK_BYTES) } else { 0 };
         Log {
@@ -316,12 +325,14 @@ impl Log<'_> {
         let live = if has_inode { self.case.file_bytes() } else { BLOCK_BYTES };
         if old != NOWHERE.0 {
             self.segments[old as usize].live_bytes -= live;
+            self.segments[old as usize].live -= 1;
         }
         let segment = &mut self.segments[number as usize];
         self.place[file as usize] = (number, segment.files.len() as u32);
         segment.files.push(file);
         segment.used_bytes += bytes;
         segment.live_bytes += live;
+        segment.live += 1;
         segment.youngest = segment.youngest.max(self.modified[file as usize]);
         segment.written = self.now;
         match by {
@@ -388,7 +399,8 @@ impl Log<'_> {
     fn pass(&mut self) {
         let mut worth: Vec<(f64, u32)> = Vec::new();
         for (number, segment) in (0..).zip(&self.segments) {
-            if segment.state == State::Full {
+            // Where nothing is dead there is nothing to gain, though inodes and summaries leave it less than full.
+            if segment.state == State::Full && segment.live < segment.files.len() {
                 worth.push((self.value(segment), number));
             }
         }
@@ -415,7 +427,7 @@ impl Log<'_> {
                     self.place[file as usize] = NOWHERE;
                 }
             }
-            self.segments[number as usize].live_bytes = 0;
+            (self.segments[number as usize].live_bytes, self.segments[number as usize].live) = (0, 0);
             self.clean.push(number);
         }
         if self.case.age_sort {

@@ -35,8 +35,8 @@ const BASE: Case = Case {
     apart: true,
     age: Age::Youngest,
     costs: Costs::NONE,
-    warm_up: 30,
-    measured: 10,
+    warm_up: 20,
+    measured: 8,
 };
 /// Where the real log's ratio is best, the utilisation of the publication's histograms, and a fuller disk.
 const COMPARED_AT: [f64; 3] = [0.70, 0.75, 0.80];
@@ -123,7 +123,8 @@ fn points(utilisations: &[f64], base: Case) -> Vec<Point> {
 }
 
 fn run(bench: &mut Bench<'_>) -> Result<Outcome, ExperimentError> {
-    let base = bench.pick(Case { segments: 192, blocks_per_segment: 16, warm_up: 4, measured: 2, ..BASE }, BASE);
+    let base =
+        bench.pick(Case { segments: 192, blocks_per_segment: 16, spare: 4, warm_up: 3, measured: 1, ..BASE }, BASE);
     let all = [0.2, 0.3, 0.4, 0.5, 0.6, 0.65, 0.7, 0.75, 0.8, 0.85, 0.9];
     let utilisations = bench.pick([0.4, 0.75].as_slice(), all.as_slice());
     let seed = bench.seed();
