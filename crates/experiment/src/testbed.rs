@@ -132,7 +132,7 @@ pub(crate) fn call(lab: &mut dyn FileSystem, doing: &str, call: &Call<'_>) -> Re
 
 /// Makes files of one size, so many in a directory; their paths.
 pub(crate) fn make_files(
-    lab: &mut Lab<Ffs>,
+    lab: &mut dyn FileSystem,
     name: &str,
     count: u64,
     size_bytes: u64,

@@ -431,13 +431,13 @@ impl Cx {
             let slot = self.cache.find(BlockId { ino, lbn: first.plus(n) });
             slots.extend(slot.filter(|&slot| self.cache.get(slot).dirty));
         }
-        self.write_neighbours(encode, &slots);
+        self.write_neighbours(encode, &slots, true);
         slots.clear();
         self.scratch = slots;
     }
 
-    /// Starts writing blocks where they lie; neighbours in a file that are neighbours on the disk go in one request.
-    /// Blocks that are not dirty are passed over. Nobody waits.
+    /// Starts writing blocks where they lie; neighbours in a file that are neighbours on the disk go in one request, unless the
+    /// file system [writes them alone](Encode::gathers_late). Blocks that are not dirty are passed over. Nobody waits.
     pub fn write_in_place(&mut self, encode: &mut impl Encode, ids: &[BlockId]) {
         let mut slots = std::mem::take(&mut self.scratch);
         slots.extend(ids.iter().filter_map(|&id| self.cache.find(id)).filter(|&slot| self.cache.get(slot).dirty));
@@ -449,16 +449,18 @@ impl Cx {
     fn write_sorted(&mut self, encode: &mut impl Encode, slots: &mut Vec<u32>) {
         slots.sort_unstable_by_key(|&slot| self.cache.get(slot).id);
         slots.dedup();
-        self.write_neighbours(encode, slots);
+        let gathers = encode.gathers_late();
+        self.write_neighbours(encode, slots, gathers);
     }
 
-    /// Writes slots that are in order of their names.
-    fn write_neighbours(&mut self, encode: &mut impl Encode, slots: &[u32]) {
+    /// Writes slots that are in order of their names: neighbours together, or each alone.
+    fn write_neighbours(&mut self, encode: &mut impl Encode, slots: &[u32], together: bool) {
+        let together = together && self.transfers.cluster_writes;
         let mut rest = slots;
         while let [first, ..] = rest {
             let mut run = 1;
             let mut bytes = self.cache.get(*first).bytes;
-            while self.transfers.cluster_writes && run < rest.len() {
+            while together && run < rest.len() {
                 let (last, next) = (self.cache.get(rest[run - 1]), self.cache.get(rest[run]));
                 let follows = next.id == BlockId { lbn: last.id.lbn.plus(1), ..last.id }
                     && next.id.ino != Ino::DEVICE

@@ -93,6 +93,15 @@ pub struct DeviceCounters {
     pub discarded_bytes: u64,
 }
 
+/// How long what is below the calls has worked, nanoseconds of virtual time.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Busy {
+    /// Processors, summed over all of them.
+    pub processors_ns: u64,
+    /// The device: time in which it had at least one request of the kernel.
+    pub device_ns: u64,
+}
+
 /// What has to be done next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Event {
@@ -118,6 +127,11 @@ pub(crate) struct Engine {
     queue: BinaryHeap<Reverse<(u64, ActorId)>>,
     completions: Vec<Completion>,
     pub(crate) counters: DeviceCounters,
+    /// Up to when the device last had nothing to do.
+    busy: Busy,
+    /// Requests that the device has now, and since when it has had any.
+    outstanding: u32,
+    outstanding_since_ns: u64,
     pub(crate) log: Option<Vec<LogEntry>>,
     /// Entries that the log has had, those taken away among them.
     logged: u64,
@@ -141,6 +155,9 @@ impl Engine {
             queue: BinaryHeap::new(),
             completions: Vec::new(),
             counters: DeviceCounters::default(),
+            busy: Busy::default(),
+            outstanding: 0,
+            outstanding_since_ns: 0,
             log: None,
             logged: 0,
             refused: None,
@@ -150,6 +167,12 @@ impl Engine {
 
     pub(crate) fn now_ns(&self) -> u64 {
         self.now_ns
+    }
+
+    /// How long processors and the device have worked up to now.
+    pub(crate) fn busy(&self) -> Busy {
+        let under_way_ns = if self.outstanding > 0 { self.now_ns.saturating_sub(self.outstanding_since_ns) } else { 0 };
+        Busy { device_ns: self.busy.device_ns + under_way_ns, ..self.busy }
     }
 
     pub(crate) fn device(&self) -> &dyn Device {
@@ -277,6 +300,7 @@ impl Engine {
 
     /// The processor that is free first works for so long; returns when it is done.
     fn occupy_processor(&mut self, at_ns: u64, ns: u64) -> u64 {
+        self.busy.processors_ns += ns;
         let Some(free_ns) = self.processors.iter_mut().min() else { return at_ns + ns };
         *free_ns = (*free_ns).max(at_ns) + ns;
         *free_ns
@@ -298,6 +322,10 @@ impl Engine {
         let tag = u64::from(id.slot) << 32 | u64::from(id.generation);
         io.started = true;
         io.submitted_after = self.logged;
+        if self.outstanding == 0 {
+            self.outstanding_since_ns = at_ns;
+        }
+        self.outstanding += 1;
         let sector = u64::from(self.device.sector_bytes());
         match io.direction {
             Direction::Read => {
@@ -387,6 +415,10 @@ impl Engine {
         io.durable &= durable;
         if io.parts > 0 {
             return;
+        }
+        self.outstanding -= 1;
+        if self.outstanding == 0 {
+            self.busy.device_ns += at_ns.saturating_sub(self.outstanding_since_ns);
         }
         if let Some(log) = &mut self.log {
             match io.direction {

@@ -35,7 +35,7 @@ pub use block::{Block, BlockId, Contents, Ino, Lbn, Pbn};
 pub use cache::{Cache, CacheCounters, Replacement};
 pub use costs::Costs;
 pub use cx::{Barriers, Cx, ReadAhead, Transfers};
-pub use engine::{DeviceCounters, LogEntry, WriteRecord};
+pub use engine::{Busy, DeviceCounters, LogEntry, WriteRecord};
 pub use lab::{Counters, Lab, LabError, Setup};
 pub use log::{LogEncode, LogPiece, LogRequests, LogWrite};
 pub use machine::{CostFigures, Cpu, Figure, IoRules, Machine, MachineError, Memory, Syncer, WriteBack};

@@ -31,6 +31,8 @@ pub struct MemVolume {
     block_bytes: u32,
     blocks: u64,
     metadata: Metadata,
+    /// Whether what was left dirty goes with its neighbours.
+    gathers_late: bool,
     /// Free blocks: start and length, coalesced.
     free: BTreeMap<u64, u64>,
     free_blocks: u64,
@@ -71,6 +73,7 @@ impl MemVolume {
             block_bytes,
             blocks,
             metadata,
+            gathers_late: true,
             free: BTreeMap::from([(first_block, free_blocks)]),
             free_blocks,
             first_block,
@@ -83,6 +86,12 @@ impl MemVolume {
         let root = volume.new_inode(FileKind::Directory, 0o755, 0, ROOT);
         volume.inodes.insert(ROOT, Inode { attributes: Attributes { nlink: 2, ..root.attributes }, ..root });
         volume
+    }
+
+    /// The same, but what was left dirty goes block by block, as in 4.4BSD.
+    #[must_use]
+    pub fn blockwise(self) -> MemVolume {
+        MemVolume { gathers_late: false, ..self }
     }
 
     fn new_inode(&mut self, kind: FileKind, mode: u16, date_ns: i64, parent: Ino) -> Inode {
@@ -330,6 +339,10 @@ impl Encode for MemVolume {
         let text = format!("{} {} {}", id.ino.0, id.lbn.0, pbn.0);
         let len = text.len().min(out.len());
         out[..len].copy_from_slice(&text.as_bytes()[..len]);
+    }
+
+    fn gathers_late(&self) -> bool {
+        self.gathers_late
     }
 }
 

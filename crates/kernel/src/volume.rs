@@ -23,6 +23,15 @@ pub trait Encode {
     /// written, or waited for, here.
     #[inline]
     fn sets_out(&mut self, _cx: &mut Cx, _id: BlockId, _io: IoId) {}
+
+    /// Whether what was left dirty goes to the disk together with its dirty neighbours, where the kernel writes neighbours in one
+    /// request at all. If not, only a cluster that has gathered in sequence does ([`cluster::write`](crate::cluster::write)), and
+    /// the rest goes block by block, as `fsync`, `sync` and short memory write it in 4.4BSD (`bawrite` of each buffer in `ffs_fsync` and
+    /// `getnewbuf`). FreeBSD gathers then too (`vfs_bio_awrite`).
+    #[inline]
+    fn gathers_late(&self) -> bool {
+        true
+    }
 }
 
 /// A file system.

@@ -108,7 +108,7 @@ impl Groups {
     }
 
     /// Where a group begins and ends.
-    fn bounds(&self, group: u64) -> Option<(u64, u64)> {
+    pub fn bounds(&self, group: u64) -> Option<(u64, u64)> {
         match &self.ranges {
             Ranges::Uniform { first_bytes, len_bytes, count } => {
                 let start = first_bytes.checked_add(group.checked_mul(*len_bytes)?)?;

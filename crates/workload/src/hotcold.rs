@@ -18,7 +18,9 @@ use crate::space;
 use crate::steady::Steady;
 use crate::{Phase, Point, Round, WorkloadError};
 use posix::FileSystem;
+use rand_core::Rng;
 use serde::{Deserialize, Serialize};
+use stats::random::{below, unit};
 use std::path::PathBuf;
 use units::show;
 
@@ -56,15 +58,16 @@ impl Skew {
         }
     }
 
-    fn pick(self, files: u64, random: &mut Random) -> u64 {
+    /// The file that is written next, of so many.
+    pub fn pick(self, files: u64, random: &mut impl Rng) -> u64 {
         match self {
-            Skew::Uniform => random.below(files),
+            Skew::Uniform => below(random, files),
             Skew::HotCold { hot_files, hot_writes } => {
                 let hot = ((files as f64 * hot_files).round() as u64).clamp(1, files);
-                if random.unit() < hot_writes || hot == files {
-                    random.below(hot)
+                if unit(random) < hot_writes || hot == files {
+                    below(random, hot)
                 } else {
-                    hot + random.below(files - hot)
+                    hot + below(random, files - hot)
                 }
             }
         }
@@ -331,7 +334,7 @@ impl Files {
     }
 
     fn write(&mut self, driver: &mut Driver<'_>) -> Result<(), WorkloadError> {
-        let file = self.skew.pick(self.files, &mut self.random);
+        let file = self.skew.pick(self.files, self.random.generator());
         driver.overwrite(&self.path(file), self.options.file_bytes, self.options.file_bytes)?;
         self.written += 1;
         Ok(())
@@ -428,14 +431,16 @@ mod tests {
     #[test]
     fn a_tenth_of_the_files_gets_nine_tenths_of_the_writes() {
         let mut random = Random::new(3, "test");
-        let hot = |skew: Skew, random: &mut Random| (0..100_000).filter(|_| skew.pick(1000, random) < 100).count();
+        let hot = |skew: Skew, random: &mut Random| {
+            (0..100_000).filter(|_| skew.pick(1000, random.generator()) < 100).count()
+        };
         let share = hot(Skew::PAPER, &mut random);
         assert!((89_000..91_000).contains(&share), "{share}");
         let share = hot(Skew::Uniform, &mut random);
         assert!((9_000..11_000).contains(&share), "{share}");
         let mut seen = [false; 10];
-        (0..1000).for_each(|_| seen[usize::try_from(Skew::PAPER.pick(10, &mut random)).unwrap()] = true);
+        (0..1000).for_each(|_| seen[usize::try_from(Skew::PAPER.pick(10, random.generator())).unwrap()] = true);
         assert_eq!(seen, [true; 10], "cold files are written too");
-        assert_eq!(Skew::PAPER.pick(1, &mut random), 0);
+        assert_eq!(Skew::PAPER.pick(1, random.generator()), 0);
     }
 }

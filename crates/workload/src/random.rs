@@ -18,6 +18,11 @@ impl Random {
         Random(Xoshiro256PlusPlus::seed_from_u64(seed ^ hash))
     }
 
+    /// The generator below.
+    pub(crate) fn generator(&mut self) -> &mut Xoshiro256PlusPlus {
+        &mut self.0
+    }
+
     /// A number in `0..n`, uniform to one part in 2^64/n; 0 where `n` is 0.
     pub(crate) fn below(&mut self, n: u64) -> u64 {
         random::below(&mut self.0, n)

@@ -1,6 +1,7 @@
 //! Rosenblum and Ousterhout, *The Design and Implementation of a Log-Structured File System*, TOCS 10(1), 1992.
 
 pub(crate) mod micro;
+pub(crate) mod simulator;
 pub(crate) mod write_cost;
 
 /// The computer of the publication.

@@ -2,9 +2,11 @@
 //! Comparison*, USENIX 1995.
 
 mod age;
+pub(crate) mod by_date;
 pub(crate) mod file_size;
 pub(crate) mod fragmentation;
 pub(crate) mod m8r0_m8r2;
+mod relative;
 pub(crate) mod tpcb;
 
 use crate::testbed;
@@ -18,8 +20,13 @@ pub const MACHINE: &str = "sparcstation-2";
 /// The disk: the paper's DSP 3105 is by all signs this one under its maker's other name.
 pub const DRIVE: &str = "dec-rz26";
 
-/// Rotational positions that newfs of 4.4BSD tells apart.
-const POSITIONS: u32 = 8;
+/// Rotational positions that the file system tells apart. The study reports numbers of "a cpc of zero": no tables of positions, so that the
+/// best place for a block is simply behind the one before it.
+const POSITIONS: u32 = 1;
+/// Those that newfs of 4.4BSD makes tables for, to show what they do.
+const NEWFS_POSITIONS: u32 = 8;
+/// The allocator before realloc, and a kernel that writes in one request only clusters that have filled: both as in the study's 4.4BSD.
+const WORDS: &str = "original,blockwise";
 
 /// An FFS on that disk: blocks of 8 KB in fragments of 1 KB, clusters of 8 blocks (64 KB), `rotdelay_ms` between them.
 fn mkfs_options(size_bytes: u64, rotdelay_ms: u32, positions: u32) -> MkfsOptions {
@@ -32,9 +39,9 @@ fn mkfs_options(size_bytes: u64, rotdelay_ms: u32, positions: u32) -> MkfsOption
     }
 }
 
-/// An empty one with the allocator of the time: before realloc.
+/// An empty one as the study had it.
 fn file_system(size_bytes: u64, rotdelay_ms: u32) -> Result<Ffs, ExperimentError> {
-    file_system_with(size_bytes, rotdelay_ms, POSITIONS, "original")
+    file_system_with(size_bytes, rotdelay_ms, POSITIONS, WORDS)
 }
 
 /// The same with so many rotational positions, allocating as `words` of a target say.

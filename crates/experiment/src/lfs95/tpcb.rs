@@ -52,6 +52,8 @@ enum Change {
     LateCleanerNoComputing,
     /// The cleaner cleans four segments together.
     Together,
+    /// Indirect blocks are kept back, and only the account pages written.
+    IndirectLate,
 }
 
 impl Change {
@@ -92,8 +94,11 @@ impl System {
         let segment = segment_bytes(scale);
         let (low, high) = but.water(utilisation);
         let memory = segment_bytes(scale) * if but == Change::Together { 4 } else { NUM_TO_CLEAN };
+        let indirect = if but == Change::IndirectLate { "late" } else { "with" };
         let log = |cleaner: &str| {
-            format!("lfs:cleaner={cleaner},bsize=4K,fsize=4K,segment={segment},idle=0,size={size}@{DRIVE}")
+            format!(
+                "lfs:cleaner={cleaner},bsize=4K,fsize=4K,segment={segment},idle=0,indirect={indirect},size={size}@{DRIVE}"
+            )
         };
         match self {
             System::Ffs => {
@@ -270,7 +275,9 @@ fn run(bench: &mut Bench<'_>) -> Result<Outcome, ExperimentError> {
     for system in System::ALL.into_iter().rev() {
         places.extend(utilisations.iter().map(|u| (system, *u, Change::Nothing)));
     }
-    use Change::{LateCleaner, LateCleanerNoComputing, NoComputing, Together};
+    use Change::{IndirectLate, LateCleaner, LateCleanerNoComputing, NoComputing, Together};
+    places.extend(utilisations.iter().map(|u| (System::WithCleaner, *u, IndirectLate)));
+    places.push((System::WithoutCleaner, HALF, IndirectLate));
     places.extend(utilisations.iter().map(|u| (System::WithCleaner, *u, Together)));
     let changed = [LateCleaner, LateCleanerNoComputing, NoComputing];
     places.extend(changed.map(|but| (System::WithCleaner, HALF, but)));
@@ -389,11 +396,12 @@ fn claims(outcome: &mut Outcome, found: &[Found], cost: &[(f64, f64)]) {
 
 /// What each part of the set-up does, half full.
 fn isolated(outcome: &mut Outcome, found: &[Found]) {
-    use Change::{LateCleaner, LateCleanerNoComputing, NoComputing, Nothing, Together};
+    use Change::{IndirectLate, LateCleaner, LateCleanerNoComputing, NoComputing, Nothing, Together};
     use System::{Ffs, WithCleaner, WithoutCleaner};
     let computing_nothing = "database that computes nothing";
     let late = "cleaner that begins at 2 % clean";
     let four = "four segments together";
+    let kept = "indirect blocks kept back";
     for (setting, what, one, other) in [
         (computing_nothing, "LFS without cleaner over FFS", (WithoutCleaner, NoComputing), (Ffs, NoComputing)),
         (computing_nothing, "with cleaner over without", (WithCleaner, NoComputing), (WithoutCleaner, NoComputing)),
@@ -403,6 +411,14 @@ fn isolated(outcome: &mut Outcome, found: &[Found]) {
         ("both", "with cleaner over FFS", (WithCleaner, LateCleanerNoComputing), (Ffs, NoComputing)),
         (four, "with cleaner over without", (WithCleaner, Together), (WithoutCleaner, Nothing)),
         (four, "with cleaner over FFS", (WithCleaner, Together), (Ffs, Nothing)),
+        (kept, "LFS without cleaner over FFS", (WithoutCleaner, IndirectLate), (Ffs, Nothing)),
+        (
+            kept,
+            "with cleaner over without, which keeps none back",
+            (WithCleaner, IndirectLate),
+            (WithoutCleaner, Nothing),
+        ),
+        (kept, "with cleaner over FFS", (WithCleaner, IndirectLate), (Ffs, Nothing)),
     ] {
         let at = |(system, but)| tps_at(found, system, HALF, but);
         let what = format!("half full, {setting}: {what}");
@@ -414,9 +430,13 @@ fn isolated(outcome: &mut Outcome, found: &[Found]) {
 }
 
 fn details(outcome: &mut Outcome, found: &[Found]) {
-    let shown = found.iter().filter(|f| matches!(f.but, Change::Nothing | Change::Together));
+    let shown = found.iter().filter(|f| matches!(f.but, Change::Nothing | Change::Together | Change::IndirectLate));
     for f in shown {
-        let one = if f.but == Change::Together { ", four segments together" } else { "" };
+        let one = match f.but {
+            Change::Together => ", four segments together",
+            Change::IndirectLate => ", indirect blocks kept back",
+            _ => "",
+        };
         let what = format!("{}{one}, {:.0} % full", f.system.name(), f.utilisation * 100.0);
         outcome.row(Row::new(what, Unit::TransactionsPerS, Published::NONE, f.tps, Explain::Agrees));
     }
@@ -448,6 +468,9 @@ fn models(outcome: &mut Outcome, found: &[Found], disc: &Disc, scale: Scale) {
     }
     let one = found.iter().filter(|f| f.but == Change::Together).map(|f| (f.utilisation, f.tps));
     series.push(Series::new("LFS with cleaner, four segments together", one));
+    let kept = found.iter().filter(|f| f.but == Change::IndirectLate && f.system == System::WithCleaner);
+    let kept = kept.map(|f| (f.utilisation, f.tps));
+    series.push(Series::new("LFS with cleaner, indirect blocks kept back", kept));
     outcome.figure(Figure {
         name: "tps".to_owned(),
         title: "Transactions a second by utilisation.".to_owned(),

@@ -31,6 +31,19 @@ fn micro_benchmarks() {
     assert!(ours(&large, "LFS, random write") > ours(&large, "FFS, random write"));
 }
 
+/// What theory and the counts of the real log say, not the simulator's own.
+#[test]
+fn the_simulator_agrees_with_theory() {
+    let found = run("lfs92/simulator");
+    let cleaned_at = ours(&found, "greedy, uniform, three quarters full: utilisation of segments cleaned");
+    assert!((0.4..0.62).contains(&cleaned_at), "the publication has 55 %: {cleaned_at}");
+    let over = ours(&found, "the same: write cost over 2/(1-u) of theory");
+    assert!((0.75..1.25).contains(&over), "{over}");
+    let bare = ours(&found, "75 % full, the publication's: write cost, greedy");
+    let inodes = ours(&found, "75 % full, + inodes and summaries: write cost, greedy");
+    assert!(inodes > bare, "what else is written takes room: {bare}, {inodes}");
+}
+
 #[test]
 fn cleaning() {
     for key in ["lfs92/write-cost", "beyond/lfs-sweep"] {

@@ -82,7 +82,7 @@ fn journaling_against_soft_updates() {
 
 #[test]
 fn free_space_and_allocator() {
-    let found = outcomes(&["lfs95/fragmentation", "hbench01/*"]);
+    let found = outcomes(&["lfs95/fragmentation", "lfs95/by-date", "hbench01/*"]);
     found.iter().for_each(complete);
     let of = |key: &str| found.iter().find(|outcome| outcome.key == key).unwrap_or_else(|| panic!("no {key}"));
     holds(of("hbench01/fragments"), "perfectly");

@@ -20,5 +20,5 @@ pub(crate) mod smartfrags;
 mod tuning;
 
 pub use crate::integrity::Integrity;
-pub use options::{Clusters, DataOrder, Directories, Discard, Fragments, GroupSwitch, Options, Reserve};
+pub use options::{Clusters, DataOrder, Directories, Discard, Fragments, GroupSwitch, LateWrites, Options, Reserve};
 pub use tuning::Tuning;

@@ -73,6 +73,23 @@ pub enum Discard {
     Discard,
 }
 
+/// How what was left dirty goes to the disk.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum LateWrites {
+    /// Neighbours in one request (FreeBSD).
+    #[default]
+    Gathered,
+    /// Block by block: only a cluster that has filled in sequence goes in one request (4.4BSD).
+    Blockwise,
+}
+
+impl LateWrites {
+    fn is_default(&self) -> bool {
+        *self == LateWrites::default()
+    }
+}
+
 /// With a log: when the data of new blocks is written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -104,6 +121,8 @@ pub struct Options {
     pub discard: Discard,
     #[serde(skip_serializing_if = "DataOrder::is_default")]
     pub data: DataOrder,
+    #[serde(skip_serializing_if = "LateWrites::is_default")]
+    pub late: LateWrites,
     /// Of what is chosen at random: generations of inodes, and `dirpref` in the root.
     pub seed: u64,
 }
@@ -111,7 +130,7 @@ pub struct Options {
 /// A word of the targets' grammar, with what it sets.
 type Word = (&'static str, fn(&mut Options));
 
-const WORDS: [Word; 21] = [
+const WORDS: [Word; 23] = [
     ("original", |o| o.clusters = Clusters::Original),
     ("realloc", |o| o.clusters = Clusters::Realloc),
     ("switch", |o| o.switch = GroupSwitch::Switch),
@@ -133,6 +152,8 @@ const WORDS: [Word; 21] = [
     ("root", |o| o.reserve = Reserve::Open),
     ("nodiscard", |o| o.discard = Discard::Nodiscard),
     ("discard", |o| o.discard = Discard::Discard),
+    ("gathered", |o| o.late = LateWrites::Gathered),
+    ("blockwise", |o| o.late = LateWrites::Blockwise),
 ];
 
 impl Options {
@@ -151,15 +172,16 @@ impl Options {
     }
 }
 
-/// As words of a target, every choice named.
+/// As words of a target. Every choice is named, but the order of data only with a log, and late writes only where they are not gathered.
 impl fmt::Display for Options {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         // A word is in force if setting it changes nothing.
         let in_force = WORDS.iter().filter(|(word, apply)| {
             let mut changed = *self;
             apply(&mut changed);
-            // The order of data is a log's.
-            changed == *self && (self.integrity.is_journaled() || !word.ends_with("ordered"))
+            // The order of data is a log's; gathering is not a choice of the file systems that images and profiles name.
+            let shown = (self.integrity.is_journaled() || !word.ends_with("ordered")) && *word != "gathered";
+            changed == *self && shown
         });
         for (n, (word, _)) in in_force.enumerate() {
             write!(f, "{}{word}", if n > 0 { "," } else { "" })?;
@@ -185,6 +207,7 @@ mod tests {
         assert_eq!(again, options);
         assert!(again.set("softdep") && again.set("softdep+j") && !again.set("journaled"));
         assert_eq!(again.to_string(), "original,noswitch,smartfrags,dirpref,softdep+j,root,discard");
+        assert!(again.set("blockwise") && again.to_string().ends_with(",discard,blockwise") && again.set("gathered"));
         assert!(again.set("journal=sync") && again.set("unordered") && !again.set("journal"));
         assert_eq!(again.to_string(), "original,noswitch,smartfrags,dirpref,journal=sync,unordered,root,discard");
     }

@@ -3,6 +3,7 @@
 use super::{Ffs, pointers};
 use crate::format::{Disk as _, FragAddr, GroupNo, Version, flags};
 use crate::integrity::{Integrity, mode};
+use crate::policy::LateWrites;
 use kernel::program::IoId;
 use kernel::{BlockId, Cx, Encode, Ino, Pbn};
 use ufs::live::{Files as _, copy};
@@ -36,6 +37,10 @@ impl Encode for Ffs {
             self.keep_old(cx, id);
         }
         mode!(self.sets_out(cx, id, io));
+    }
+
+    fn gathers_late(&self) -> bool {
+        self.choices().late == LateWrites::Gathered
     }
 }
 

@@ -15,7 +15,7 @@ use crate::machine::{Machine, Syncer};
 use crate::names::Names;
 use crate::nodes::Nodes;
 use crate::payload::Image;
-use crate::{CacheCounters, Cx, DeviceCounters, Ino, LogEntry, NameCounters, Volume};
+use crate::{Busy, CacheCounters, Cx, DeviceCounters, Ino, LogEntry, NameCounters, Volume};
 use daemons::Daemons;
 use descriptors::Descriptors;
 use device::Device;
@@ -75,6 +75,7 @@ pub struct Counters {
     pub device: DeviceCounters,
     /// What the device's flash has been made to do; `None` if it has none.
     pub flash: Option<device::FlashCounts>,
+    pub busy: Busy,
 }
 
 impl<V: Volume> Lab<V> {
@@ -184,6 +185,7 @@ impl<V: Volume> Lab<V> {
             names: self.names.counters,
             device: self.engine.counters,
             flash: self.engine.device().flash_counts(),
+            busy: self.engine.busy(),
         }
     }
 

@@ -313,3 +313,22 @@ fn replies_are_what_they_are_before_time_passes() {
     let made = outcomes.iter().find(|(p, _)| *p == 0).unwrap().1;
     assert!(matches!(seen.result, Ok(Reply::Stat(_))) && seen.start_ns < made.start_ns + made.dur_ns);
 }
+
+#[test]
+fn busy_is_the_time_of_calls_and_of_requests() {
+    let mut machine = free_machine(8 * MB);
+    machine.costs.call_ns.value = 1000;
+    let device = FixedDevice::new(64 * MB, 10_000_000);
+    let mut lab = lab_with(volume(64 * MB, Metadata::Delayed), device, machine, Image::of_given());
+    let before = lab.counters();
+    let fd = create(&mut lab, "f");
+    write(&mut lab, fd, 0, 20 * 8192);
+    // Nobody works.
+    lab.pause_ns(5_000_000_000);
+    call(&mut lab, Call::Fsync { fd }).unwrap();
+    let after = lab.counters();
+    let requests = after.device.writes + after.device.reads - before.device.writes - before.device.reads;
+    assert!(requests >= 3, "{after:?}");
+    assert_eq!(after.busy.device_ns - before.busy.device_ns, requests * 10_000_000);
+    assert_eq!(after.busy.processors_ns - before.busy.processors_ns, 3 * 1000);
+}

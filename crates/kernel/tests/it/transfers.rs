@@ -33,6 +33,29 @@ fn sequential_writes_go_in_clusters_of_the_largest_transfer() {
 }
 
 #[test]
+fn seven_blocks_left_dirty_are_one_request_or_seven() {
+    // 64 KB are eight blocks: seven do not fill a cluster, and wait for fsync.
+    let asked_for = |volume: MemVolume, blocks: u64| {
+        let (mut lab, asked) = noting_lab(volume, fixed(), free_machine(8 * MB));
+        let fd = create(&mut lab, "f");
+        blocks_asked(&asked, 0, BLOCK);
+        write(&mut lab, fd, 0, blocks * BLOCK);
+        let from = start_of(&mut lab, fd);
+        call(&mut lab, Call::Fsync { fd }).unwrap();
+        let of_file = |(what, at, n): &(char, i64, u64)| (*at >= 0).then_some((*what, *at, *n));
+        blocks_asked(&asked, from, BLOCK).iter().filter_map(of_file).collect::<Vec<_>>()
+    };
+    let (gathered, blockwise) =
+        (|| volume(64 * MB, Metadata::Delayed), || volume(64 * MB, Metadata::Delayed).blockwise());
+    assert_eq!(asked_for(gathered(), 7), [('w', 0, 7)]);
+    assert_eq!(asked_for(blockwise(), 7), [0, 1, 2, 3, 4, 5, 6].map(|at| ('w', at, 1)));
+    // The eighth fills the cluster: one request either way. What comes behind it is alone again.
+    assert_eq!(asked_for(blockwise(), 8), [('w', 0, 8)]);
+    assert_eq!(asked_for(gathered(), 10), [('w', 0, 8), ('w', 8, 2)]);
+    assert_eq!(asked_for(blockwise(), 10), [('w', 0, 8), ('w', 8, 1), ('w', 9, 1)]);
+}
+
+#[test]
 fn without_clustering_each_block_is_written_alone_and_at_once() {
     let mut machine = free_machine(8 * MB);
     machine.io.cluster_writes = false;

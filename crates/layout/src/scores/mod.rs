@@ -8,6 +8,7 @@ pub mod distance;
 pub mod file;
 pub mod free;
 pub mod fsperf;
+pub mod place;
 pub mod score;
 pub mod split;
 pub mod worst;

@@ -41,6 +41,18 @@ pub enum Order {
     Barrier,
 }
 
+/// When the indirect blocks that lead to new data are written.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Indirect {
+    /// With the data, whenever that is written, as in 4.4BSD.
+    #[default]
+    With,
+    /// When too much is dirty, data only, until indirect blocks are half of what may be dirty; `fsync`, `sync` and checkpoints write
+    /// them. Until then a crash loses what they lead to (Seltzer et al., USENIX 1995, section 4, name the policy).
+    Late,
+}
+
 /// Whether the disk is told which segments hold nothing any more.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -64,6 +76,8 @@ pub struct Options {
     pub order: Order,
     /// Whether segments that have become clean are discarded.
     pub discard: Discard,
+    /// When indirect blocks are written.
+    pub indirect: Indirect,
     /// Cleaning begins when no more than this share of all segments is clean, percent.
     pub low_percent: u32,
     /// And goes on until this share is.
@@ -91,6 +105,7 @@ impl Default for Options {
             sort: Sort::default(),
             order: Order::default(),
             discard: Discard::default(),
+            indirect: Indirect::default(),
             low_percent: 8,
             high_percent: 12,
             plug_percent: 90,
@@ -112,7 +127,7 @@ struct Key {
     show: fn(&Options) -> Option<String>,
 }
 
-const KEYS: [Key; 13] = [
+const KEYS: [Key; 14] = [
     Key {
         name: "cleaner",
         values: "cost-benefit|greedy|netbsd|off",
@@ -131,6 +146,12 @@ const KEYS: [Key; 13] = [
         values: "off|on",
         set: |o, v| pick(&mut o.discard, v, &DISCARDS),
         show: |o| name(o.discard, &DISCARDS),
+    },
+    Key {
+        name: "indirect",
+        values: "with|late",
+        set: |o, v| pick(&mut o.indirect, v, &INDIRECT),
+        show: |o| name(o.indirect, &INDIRECT),
     },
     Key {
         name: "low",
@@ -195,6 +216,7 @@ const CLEANERS: [(&str, CleanerPolicy); 4] = [
     ("off", CleanerPolicy::Off),
 ];
 const SORTS: [(&str, Sort); 2] = [("age", Sort::Age), ("found", Sort::Found)];
+const INDIRECT: [(&str, Indirect); 2] = [("with", Indirect::With), ("late", Indirect::Late)];
 const DISCARDS: [(&str, Discard); 2] = [("off", Discard::Off), ("on", Discard::On)];
 const ORDERS: [(&str, Order); 2] = [("together", Order::Together), ("barrier", Order::Barrier)];
 
@@ -255,8 +277,16 @@ mod tests {
     #[test]
     fn words_come_back() {
         let mut options = Options::default();
-        for word in ["cleaner=greedy", "sort=found", "order=barrier", "discard=on", "low=20", "high=30", "segment=512k"]
-        {
+        for word in [
+            "cleaner=greedy",
+            "sort=found",
+            "order=barrier",
+            "discard=on",
+            "low=20",
+            "high=30",
+            "segment=512k",
+            "indirect=late",
+        ] {
             assert!(options.set(word), "{word}");
         }
         assert_eq!(options.segment_bytes, 512 << 10);

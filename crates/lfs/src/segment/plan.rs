@@ -97,6 +97,8 @@ pub(crate) struct Plan {
     /// Whether another block may go into the last of them.
     open: bool,
     flags: u16,
+    /// Whether indirect blocks that change with what is planned are left to a later write.
+    pub(crate) data_only: bool,
     create_s: u64,
     /// The date, nanoseconds since 1970.
     date_ns: i64,
@@ -105,7 +107,7 @@ pub(crate) struct Plan {
 impl Plan {
     /// Written at a date, in seconds and, for the segments' ages, in nanoseconds.
     pub(crate) fn new(g: Geometry, flags: u16, (create_s, date_ns): (u64, i64), spare: Vec<Partial>) -> Plan {
-        Plan { g, partials: Vec::new(), spare, open: false, flags, create_s, date_ns }
+        Plan { g, partials: Vec::new(), spare, open: false, flags, data_only: false, create_s, date_ns }
     }
 
     /// The partial segments from here on are of another kind.

@@ -20,6 +20,8 @@ use ufs::live::Files as _;
 pub(crate) enum Scope<'a> {
     /// Everything dirty.
     All,
+    /// The same but for indirect blocks of files that no directory operation has changed, and their inodes.
+    Data,
     /// The files that directory operations have changed which are not in the log yet.
     Operations,
     /// Some files, none of which a directory operation has changed.
@@ -74,7 +76,8 @@ impl Lfs {
                     return Ok(());
                 }
             }
-            Scope::All => {
+            Scope::All | Scope::Data => {
+                plan.data_only = matches!(scope, Scope::Data);
                 let dirty = std::mem::take(&mut self.dirty);
                 for ino in &dirty {
                     if self.inodes.get(ino.0).is_some_and(|node| !node.own.dirop) {
@@ -82,6 +85,7 @@ impl Lfs {
                     }
                 }
                 self.dirty = dirty;
+                plan.data_only = false;
                 self.plan_operations(cx, plan)?;
             }
             Scope::Operations => self.plan_operations(cx, plan)?,
@@ -131,7 +135,7 @@ impl Lfs {
     /// The dirty blocks of a file and those that the cleaner moves, and the indirect blocks above them. If the cleaner moves blocks
     /// that indirect blocks lead to, it writes nothing else of the file: what has changed for that is left to the next write, as by
     /// `lfs_markv`. Without an inode behind them the blocks do not count for roll-forward, and what leads to the old ones stays
-    /// until a checkpoint. Says whether anything is left.
+    /// until a checkpoint. So it is where only data is planned. Says whether anything is left.
     ///
     /// What is `planned` already is passed over; what is not, is from now on.
     pub(crate) fn plan_blocks(
@@ -191,6 +195,7 @@ impl Lfs {
         data.clear();
         indirect.sort_unstable_by_key(|number| pointers::of_number(*number, n).map(|(first, level)| (level, first)));
         indirect.dedup();
+        let left = left || plan.data_only && !indirect.is_empty();
         if let Some(planned) = planned {
             indirect.retain(|number| planned.insert(*number));
         }

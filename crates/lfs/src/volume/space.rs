@@ -10,11 +10,11 @@
 //! for what is live and x kept in reserve, 1-u = (s-x)/n, and x = qn/(s-x): x = (s - √(s² - 4qn))/2, which has a solution from
 //! s = 2√(qn) on. That is how much of a disk cannot be used, and half of it is then the reserve.
 
-use super::Lfs;
+use super::{INODE_LBN, Lfs};
 use crate::format::DINODE_BYTES;
-use crate::policy::{CleanerPolicy, Order};
+use crate::policy::{CleanerPolicy, Indirect, Order};
 use crate::segment::Scope;
-use kernel::Cx;
+use kernel::{Cx, Ino};
 use posix::Errno;
 
 /// Segments in reserve beside what cleaning takes: one that is begun, and one for what does not divide evenly.
@@ -179,13 +179,28 @@ impl Lfs {
     /// Writes what is dirty if it is too much.
     #[inline]
     pub(crate) fn write_if_much(&mut self, cx: &mut Cx) {
-        let dirty = cx.cache().dirty_bytes();
+        if cx.cache().dirty_bytes() > self.dirty_max_bytes(cx) {
+            self.write_dirty(cx);
+        }
+    }
+
+    /// What may be dirty before it is written.
+    fn dirty_max_bytes(&self, cx: &Cx) -> u64 {
         let share = cx.cache().capacity_bytes() / 100 * u64::from(self.options.dirty_percent);
         // No more than an eighth of the disk, however large the cache.
         let disk = u64::from(self.g.nseg) * u64::from(self.g.ssize) / 8;
-        if dirty > share.min(disk) {
-            self.write_dirty(cx);
+        share.min(disk)
+    }
+
+    /// What is written when too much is dirty: with `indirect=late` data only, as long as that makes much clean.
+    fn scope_of_dirty(&self, cx: &Cx) -> Scope<'static> {
+        if self.options.indirect == Indirect::With {
+            return Scope::All;
         }
+        let indirect =
+            |ino: &Ino| cx.cache().dirty_blocks(*ino).filter(|id| id.lbn.0 < 0 && id.lbn != INODE_LBN).count() as u64;
+        let bytes = self.dirty.iter().map(indirect).sum::<u64>() * u64::from(self.g.bsize);
+        if bytes > self.dirty_max_bytes(cx) / 2 { Scope::All } else { Scope::Data }
     }
 
     /// Before what only writes what is dirty: there is room for that and for the cleaner after it, if there can be.
@@ -199,8 +214,10 @@ impl Lfs {
         self.keep_room(cx);
         // `LFS_MAX_ACTIVE` of NetBSD.
         let far = self.log.since_checkpoint > 10;
-        let written =
-            if far { self.checkpoint(cx, kernel::Durability::Started) } else { self.flush(cx, Scope::All, 0) };
+        let written = match far {
+            true => self.checkpoint(cx, kernel::Durability::Started),
+            false => self.flush(cx, self.scope_of_dirty(cx), 0),
+        };
         if written.is_err() {
             // The log is full: what is dirty stays so until there is room.
             let _ = self.clean_for_room(cx, true);

@@ -149,3 +149,45 @@ fn without_a_cleaner_only_what_empties_itself_is_used_again() {
     assert_eq!(lab.volume().counters().cleaner.segments, 0);
     assert_eq!(lab.unmount().unwrap().check(), []);
 }
+
+/// A database file of 2 MB, whose blocks of 4 KB are written at random: what the log was given, in bytes.
+fn logged(words: &str) -> u64 {
+    let disk = Arc::new(Mutex::new(MemoryStore(Vec::new())));
+    let mut lab = lab(words, &disk);
+    let fd = open(&mut lab, "f", OpenFlags::CREATE_NEW);
+    let mut blocks = vec![0_u8; 512];
+    let mut write = |lab: &mut Lab<Lfs>, n: usize, turn: u8| {
+        blocks[n] = turn;
+        let data = vec![turn; 4096];
+        let call = Call::Write { fd, offset: Some(n as u64 * 4096), len_bytes: 4096, data: Some(&data) };
+        assert!(lab.call(&call).result.is_ok());
+    };
+    (0..512).for_each(|n| write(&mut lab, n, 1));
+    assert!(lab.call(&Call::Fsync { fd }).result.is_ok());
+    let before = lab.volume().counters().log_bytes;
+    (0..1000).for_each(|n| write(&mut lab, n * 211 % 509, (n % 250) as u8 + 2));
+    let bytes = lab.volume().counters().log_bytes - before;
+    assert!(lab.call(&Call::Close { fd }).result.is_ok());
+    let volume = lab.unmount().unwrap();
+    assert_eq!(volume.check(), []);
+    let disk = std::mem::take(&mut disk.lock().unwrap().0);
+    let mut disk = MemoryStore(disk);
+    assert!(lfs::fsck(&mut disk, &mut |_| true).unwrap().is_clean(), "{words}");
+    assert_eq!(passes::complaints(&disk.0, passes::Writer::Ours), Vec::<String>::new(), "{words}");
+    let image = Image::open(&mut disk, Checkpoint::Newer).unwrap();
+    let (ino, inode) = image.resolve(b"f").unwrap();
+    let mut found: Vec<u8> = Vec::new();
+    let mut take = |_: u64, bytes: &[u8]| {
+        found.extend(bytes.iter().step_by(4096));
+        Ok(())
+    };
+    image.data(ino, &inode, &mut take).unwrap();
+    assert!(found == blocks, "{words}");
+    bytes
+}
+
+#[test]
+fn indirect_blocks_kept_back_are_not_written_with_each_page() {
+    let (with, late) = (logged("dirty=2,plug=0"), logged("dirty=2,plug=0,indirect=late"));
+    assert!(late < with * 9 / 10, "{late}, {with}");
+}

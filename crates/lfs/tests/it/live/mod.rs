@@ -76,7 +76,7 @@ pub fn cases(bytes: bool) -> Vec<Case> {
         "cleaner=greedy,sort=found",
         "cleaner=netbsd,memory=64k",
         "cleaner=cost-benefit,order=barrier,memory=1M",
-        "cleaner=greedy,dirty=5",
+        "cleaner=greedy,dirty=5,indirect=late",
         "cleaner=off",
     ];
     let shapes = [
