@@ -74,7 +74,7 @@ fn rows(outcome: &mut Outcome, original: &Side, realloc: &Side, sizes: &[u64]) {
             format!("{}, empty: the two allocators are identical", phase.name()),
             (ratio - 1.0).abs() <= IDENTICAL,
             format!("realloc over original is farthest from 1 at {}: {ratio:.3}", size_name(at)),
-            Explain::because("not known: of the blocks' places, the layout scores below say how they differ on an empty file system"),
+            Explain::because("not known"),
         ));
     }
     for (name, side) in [(NAMES[0], original), (NAMES[1], realloc)] {

@@ -27,8 +27,9 @@ pub(crate) const EXPERIMENT: Experiment = Experiment {
 };
 
 const K: u64 = 1 << 10;
-/// Files written of each size to see their layout.
+/// Files written of each size to see their layout; of large ones, as many as hold so much.
 const FILES: u64 = 100;
+const WRITTEN_BYTES: u64 = 32 << 20;
 
 fn run(bench: &mut Bench<'_>) -> Result<Outcome, ExperimentError> {
     let sizes: &[u64] = bench.pick(
@@ -93,7 +94,8 @@ fn run(bench: &mut Bench<'_>) -> Result<Outcome, ExperimentError> {
 pub(super) fn written_score(volume: &Ffs, size_bytes: u64) -> Result<f64, ExperimentError> {
     let block = u64::from(volume.geometry().bsize);
     let mut lab = laboratory(volume.clone())?;
-    let paths = make_files(&mut lab, "new", FILES, size_bytes, 25)?;
+    let files = (WRITTEN_BYTES / size_bytes.max(1)).clamp(1, FILES);
+    let paths = make_files(&mut lab, "new", files, size_bytes, 25)?;
     let mut score = LayoutScore::default();
     for path in paths {
         let failed = |errno| ExperimentError::Call { doing: format!("looking at {path}"), errno };
@@ -253,7 +255,8 @@ impl Swept {
     }
 }
 
-/// Ages both with one thing about the documents' sizes changed at a time; use stays, and so there are more or fewer of them.
+/// Ages both with one thing about the documents' sizes changed at a time; use stays, and so there are more or fewer of them. A change that
+/// fills the file system is left out.
 fn sweep(bench: &mut Bench<'_>) -> Result<Vec<Swept>, ExperimentError> {
     let change = |name: String, sigma: Option<f64>, times: f64| {
         let mut parameters = Parameters::published();
@@ -272,7 +275,8 @@ fn sweep(bench: &mut Bench<'_>) -> Result<Vec<Swept>, ExperimentError> {
     let stage = "aging with other sizes";
     let found = aged_by_each(bench, stage, changes, &words, |aged| Ok(in_fragments(&aged.volume)))?;
     let swept = changes.iter().cloned().zip(found).filter_map(|(change, shares)| {
-        let [best, smart] = <[f64; 2]>::try_from(shares).ok()?;
+        let mut shares = shares.into_iter();
+        let (best, smart) = (shares.next()??, shares.next()??);
         Some(Swept { change, best, smart })
     });
     Ok(swept.collect())

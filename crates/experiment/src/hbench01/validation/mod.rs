@@ -84,7 +84,7 @@ fn run(bench: &mut Bench<'_>) -> Result<Outcome, ExperimentError> {
     let (systems, workloads) = (systems(bench), workloads(bench));
     let profiles = traced(bench, &systems, &workloads, directory.path())?;
     let mut options = ValidateOptions::new(bench.seed());
-    if let Some(budget_s) = bench.pick(Some(60), None) {
+    if let Some(budget_s) = bench.pick(Some(1200), None) {
         options.measure.budget = Some(std::time::Duration::from_secs(budget_s));
     }
     let found = parallel::each(bench, "measuring, predicting and replaying", &systems, |system| {
