@@ -195,16 +195,7 @@ impl Output {
         };
         let tipping = first_two.map(|(a, b)| tipping(a, b)).unwrap_or_default();
         let workload = output::shown(workload);
-        Ok(Output {
-            workload,
-            seed,
-            ranking,
-            prediction,
-            run_time,
-            explanation,
-            tipping,
-            cache_sizes: Vec::new(),
-        })
+        Ok(Output { workload, seed, ranking, prediction, run_time, explanation, tipping, cache_sizes: Vec::new() })
     }
 
     /// As a report.

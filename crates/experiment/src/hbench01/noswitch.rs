@@ -177,12 +177,7 @@ fn sweep(bench: &mut Bench<'_>) -> Result<Vec<Swept>, ExperimentError> {
     Ok(swept.collect())
 }
 
-fn split_files(
-    outcome: &mut Outcome,
-    switch: &Side,
-    noswitch: &Side,
-    sweep: &[Swept],
-) -> Result<(), ExperimentError> {
+fn split_files(outcome: &mut Outcome, switch: &Side, noswitch: &Side, sweep: &[Swept]) -> Result<(), ExperimentError> {
     let (before, after) = (Split::of(&switch.aged)?, Split::of(&noswitch.aged)?);
     for (name, split) in [("switch", &before), ("noswitch", &after)] {
         let mut row = |what: &str, unit, ours: Option<f64>| {

@@ -28,7 +28,8 @@ impl<'r> Given<'r> {
     pub(super) fn new(reader: &'r Reader) -> Result<Given<'r>, FileError> {
         let has = reader.meta().annotations.iter().any(|annotation| annotation.name == COLUMN);
         if !has {
-            let message = format!("there is no column \"{COLUMN}\": `fsage predict --stages-out` writes it after stage 4-price");
+            let message =
+                format!("there is no column \"{COLUMN}\": `fsage predict --stages-out` writes it after stage 4-price");
             return Err(FileError::invalid(reader.directory(), message));
         }
         Ok(Given { reader, rows: Rows::default(), at: 0, requests: Vec::new(), failed: None })
@@ -56,8 +57,11 @@ impl<'r> Given<'r> {
         };
         if found.head.seq != event.head.seq || found.op() != event.op() {
             let (seq, op) = (event.head.seq, event.op().name());
-            let message =
-                format!("it is {} (call {}), and the workload has {op} (call {seq}) there; {must}", found.op().name(), found.head.seq);
+            let message = format!(
+                "it is {} (call {}), and the workload has {op} (call {seq}) there; {must}",
+                found.op().name(),
+                found.head.seq
+            );
             return Err(wrong(message));
         }
         let column = self.rows.annotations.iter().find(|(name, _)| name == COLUMN).map(|(_, values)| values);
@@ -87,7 +91,11 @@ impl<'r> Given<'r> {
         if self.reader.rows(next, 1)?.batch.events.is_empty() {
             return Ok(());
         }
-        Err(FORMAT.corrupt(self.reader.directory(), format!("row {next}"), "the workload has no such call: it ends before"))
+        Err(FORMAT.corrupt(
+            self.reader.directory(),
+            format!("row {next}"),
+            "the workload has no such call: it ends before",
+        ))
     }
 }
 
@@ -98,7 +106,8 @@ fn parse(text: &str, out: &mut Vec<Request>) -> Result<(), String> {
             Some((weight, name)) => (weight.parse::<f64>().ok(), name.trim()),
             None => (Some(1.0), part),
         };
-        let weight = weight.filter(|weight| weight.is_finite()).ok_or_else(|| format!("\"{part}\" begins with no number"))?;
+        let weight =
+            weight.filter(|weight| weight.is_finite()).ok_or_else(|| format!("\"{part}\" begins with no number"))?;
         let (class, size) = parse_entry_name(name).ok_or_else(|| {
             format!("\"{name}\" is no entry of the system vector; a number before it says how often, as in \"0.5 rd_4096{AND}stat\"")
         })?;
@@ -124,7 +133,9 @@ mod tests {
         found.clear();
         parse("", &mut found).unwrap();
         assert!(found.is_empty());
-        for (text, says) in [("x stat", "no number"), ("rd", "no entry"), ("2 nought_1", "no entry"), ("inf stat", "no number")] {
+        for (text, says) in
+            [("x stat", "no number"), ("rd", "no entry"), ("2 nought_1", "no entry"), ("inf stat", "no number")]
+        {
             let why = parse(text, &mut found).unwrap_err();
             assert!(why.contains(says), "{text}: {why}");
         }

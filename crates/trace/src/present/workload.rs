@@ -270,7 +270,8 @@ fn reuse_plot(inspection: &Inspection) -> Plot {
 }
 
 fn data_lifetimes(found: &DataLifetimes) -> Table {
-    let mut table = Table::new("data_lifetimes", "", &[("Written data", "what"), ("Bytes", "bytes"), ("Share", "share")]);
+    let mut table =
+        Table::new("data_lifetimes", "", &[("Written data", "what"), ("Bytes", "bytes"), ("Share", "share")]);
     let all = found.written_bytes.max(1) as f64;
     for (what, bytes) in [
         ("all", found.written_bytes),

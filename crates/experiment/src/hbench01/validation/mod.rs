@@ -6,6 +6,7 @@ use crate::{
     Axis, Bench, Claim, Experiment, ExperimentError, Explain, Figure, Outcome, Published, Row, Series, Unit, parallel,
 };
 use fault::Kind;
+use kernel::Machine;
 use lab::{LabSite, SiteOptions, Spec};
 use measure::MeasureOptions;
 use posix::{SetupError, Site, Target};
@@ -27,8 +28,7 @@ pub(crate) const EXPERIMENT: Experiment = Experiment {
 };
 
 /// A machine with its drive, and how a table calls it.
-const MACHINES: [(&str, &str, &str); 2] =
-    [("slow", "pentium-120", "st32430n"), ("fast", "pentium3-500", "st39102lw")];
+const MACHINES: [(&str, &str, &str); 2] = [("slow", "pentium-120", "st32430n"), ("fast", "pentium3-500", "st39102lw")];
 /// How metadata is written, and the word of a target.
 const MODES: [(&str, &str); 3] = [("FFS", "conventional"), ("No Order", "noorder"), ("Soft Updates", "softdep")];
 /// Scripts of SDET at the same time.
@@ -38,6 +38,7 @@ const SCRIPTS: [u32; 4] = [1, 2, 4, 8];
 #[derive(Clone, Debug)]
 struct System {
     name: String,
+    machine: &'static str,
     target: String,
 }
 
@@ -52,6 +53,7 @@ fn systems(bench: &Bench<'_>) -> Vec<System> {
     let each = machines.iter().flat_map(|machine| modes.iter().map(move |mode| (machine, mode)));
     each.map(|((speed, machine, drive), (name, words))| System {
         name: format!("{speed}, {name}"),
+        machine,
         target: format!("ffs:realloc,{words},size=1G,machine={machine}@{drive}"),
     })
     .collect()
@@ -88,9 +90,9 @@ fn run(bench: &mut Bench<'_>) -> Result<Outcome, ExperimentError> {
         options.measure.budget = Some(std::time::Duration::from_secs(budget_s));
     }
     let found = parallel::each(bench, "measuring, predicting and replaying", &systems, |system| {
-        let opened = profiles.iter().map(|(name, path)| {
-            Ok(ValidateWorkload { name: name.clone(), reader: Reader::open(path)? })
-        });
+        let opened = profiles
+            .iter()
+            .map(|(name, path)| Ok(ValidateWorkload { name: name.clone(), reader: Reader::open(path)? }));
         let opened = opened.collect::<Result<Vec<_>, ExperimentError>>()?;
         let target = ValidateTarget { target: Target::Lab(system.target.clone()), profile: None };
         Ok(validate::validate(opened, vec![target], Box::new(open), &options, None, &mut |_| {})?)
@@ -111,6 +113,7 @@ fn run(bench: &mut Bench<'_>) -> Result<Outcome, ExperimentError> {
     claims(&mut outcome, &validation, &systems);
     concurrency(&mut outcome, &validation, &systems);
     overhead(&mut outcome, &systems, &measured);
+    caches(&mut outcome, &systems, &measured)?;
     outcome.validation = Some(Box::new(validation));
     Ok(outcome)
 }
@@ -144,7 +147,7 @@ fn open(target: &Target, need_bytes: u64, need_inodes: u64) -> Result<Box<dyn Si
 }
 
 fn describe(outcome: &mut Outcome, systems: &[System], measure: &MeasureOptions) {
-    for System { name, target } in systems {
+    for System { name, target, .. } in systems {
         outcome.parameter(name, target.clone());
     }
     let budget = measure.budget.map_or(String::new(), |budget| format!(" --budget {}s", budget.as_secs()));
@@ -189,7 +192,11 @@ fn summary(outcome: &mut Outcome, validation: &Validation) {
 /// The thesis's tables of errors, by system and by workload.
 fn by_system_and_workload(outcome: &mut Outcome, validation: &Validation, systems: &[System], workloads: &[Work]) {
     let unlike: u64 = validation.cells.iter().map(|cell| cell.differences).sum();
-    outcome.row(ours("calls of the replays with another outcome than in the trace".to_owned(), Unit::Count, unlike as f64));
+    outcome.row(ours(
+        "calls of the replays with another outcome than in the trace".to_owned(),
+        Unit::Count,
+        unlike as f64,
+    ));
     for cell in &validation.cells {
         outcome.row(ours(format!("error, {} on {}", cell.workload, cell.target), Unit::Share, cell.error));
     }
@@ -303,6 +310,31 @@ fn concurrency(outcome: &mut Outcome, validation: &Validation, systems: &[System
     });
 }
 
+/// The sizes of the caches as they were measured, over what the machine has: the measurement is not told of that.
+fn caches(
+    outcome: &mut Outcome,
+    systems: &[System],
+    measured: &[(String, SystemProfile)],
+) -> Result<(), ExperimentError> {
+    for System { name, machine, target } in systems {
+        let Some((_, profile)) = measured.iter().find(|(measured, _)| measured == target) else { continue };
+        let (memory, found) = (Machine::load(machine)?.memory, &profile.parameters);
+        let mut row = |what: &str, measured: u64, there: u64| {
+            // 0: so large that the measurement did not reach its end.
+            if measured > 0 {
+                let what = format!("{what}, measured over the machine's, {name}");
+                outcome.row(ours(what, Unit::Ratio, measured as f64 / there.max(1) as f64));
+            }
+        };
+        if !found.data_cache_is_lower_bound {
+            row("data cache", found.data_cache_bytes, memory.buffer_cache_bytes.value);
+        }
+        row("name cache", found.name_cache_entries, memory.name_cache_entries.value);
+        row("attribute cache", found.attribute_cache_files, memory.attribute_cache_inodes.value);
+    }
+    Ok(())
+}
+
 /// How much slower a fixed workload is while another process writes.
 fn overhead(outcome: &mut Outcome, systems: &[System], measured: &[(String, SystemProfile)]) {
     let curve = |system: &System| {
@@ -312,7 +344,8 @@ fn overhead(outcome: &mut Outcome, systems: &[System], measured: &[(String, Syst
     };
     outcome.figure(Figure {
         name: "overhead".to_owned(),
-        title: "Asynchronous overhead: a fixed workload's time while another process writes, over its time alone".to_owned(),
+        title: "Asynchronous overhead: a fixed workload's time while another process writes, over its time alone"
+            .to_owned(),
         x: Axis::Number("MB/s written by the other".to_owned()),
         y: Axis::Ratio("times as long".to_owned()),
         series: systems.iter().map(curve).collect(),

@@ -120,7 +120,8 @@ impl<F: FileSystem> Recorded<F> {
         rows.sort_by_key(|(order, row)| (row.t_ns, *order));
         let first_ns = rows.first().map_or(0, |(_, row)| row.t_ns);
         let last_ns = rows.iter().map(|(_, row)| row.t_ns + row.dur_ns).max().unwrap_or(first_ns);
-        let events = (0_u64..).zip(rows).map(|(seq, (_, row))| Event::from(Row { seq, t_ns: row.t_ns - first_ns, ..row }));
+        let events =
+            (0_u64..).zip(rows).map(|(seq, (_, row))| Event::from(Row { seq, t_ns: row.t_ns - first_ns, ..row }));
         let batch = Batch { events: events.collect(), paths, schedule: Vec::new() };
         let mut writer = Writer::create(profile, WriterOptions::default())?;
         writer.push(&batch)?;
@@ -131,7 +132,8 @@ impl<F: FileSystem> Recorded<F> {
         meta.host.cpus = environment.cpus;
         meta.host.memory_bytes = environment.memory_bytes;
         let working_directory = WORKING_DIRECTORY.to_owned();
-        let command = trace::profile::Command { argv: vec![command.to_owned()], working_directory, ..Default::default() };
+        let command =
+            trace::profile::Command { argv: vec![command.to_owned()], working_directory, ..Default::default() };
         meta.command = Some(command);
         meta.unmodelled = BTreeMap::new();
         writer.finish(meta, &snapshot)?;
@@ -362,9 +364,9 @@ impl<F: FileSystem> FileSystem for Recorded<F> {
         let first = self.threads + 1;
         self.threads += processes.len() as u32;
         let log = &self.log;
-        let kept = (first..).zip(processes).map(|(thread, process)| {
-            Box::new(Kept { process, log, thread, begun: None }) as Box<dyn Process + '_>
-        });
+        let kept = (first..)
+            .zip(processes)
+            .map(|(thread, process)| Box::new(Kept { process, log, thread, begun: None }) as Box<dyn Process + '_>);
         self.fs.run(kept.collect())
     }
 
