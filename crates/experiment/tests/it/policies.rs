@@ -114,7 +114,7 @@ fn predictions_against_replays() {
     assert!((traced_ns / ordered.measured_ns - 1.0).abs() < 0.2, "the trace is of that system: {traced_ns}");
     // What the machine has is not told to those who measure it.
     let ours = |what: &str| found[0].rows.iter().find(|row| row.what == what).map(|row| row.ours);
-    let data = ours("data cache, measured over the machine's, slow, FFS").unwrap();
+    let data = ours("data cache, measured over the machine's, slow, No Order").unwrap();
     assert!((0.9..1.05).contains(&data), "the data cache is found {data} times as large as it is");
     assert_eq!(found, outcomes(&["hbench01/validation"]), "the same, every run");
 }
