@@ -47,6 +47,14 @@ impl<'a> Bench<'a> {
         }
     }
 
+    /// The same of values that are only made for their scale.
+    pub fn pick_with<T>(&self, quick: impl FnOnce() -> T, full: impl FnOnce() -> T) -> T {
+        match self.scale {
+            Scale::Quick => quick(),
+            Scale::Full => full(),
+        }
+    }
+
     /// The seed of everything random.
     pub fn seed(&self) -> u64 {
         self.seed

@@ -49,6 +49,12 @@ pub enum ExperimentError {
     /// Aging a file system.
     #[error("{0}")]
     Age(#[from] aging::age::AgeError),
+    /// Predictions cannot be held against replays.
+    #[error("{0}")]
+    Validate(#[from] validate::ValidateError),
+    /// A laboratory cannot be made ready.
+    #[error("{0}")]
+    Setup(#[from] posix::SetupError),
     /// A file system refused what an experiment asked of it.
     #[error("{doing}: {errno}")]
     Call { doing: String, errno: Errno },

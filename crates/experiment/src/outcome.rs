@@ -27,6 +27,9 @@ pub struct Outcome {
     pub figures: Vec<Figure>,
     /// What a reader should know.
     pub notes: Vec<String>,
+    /// Predictions held against replays, where that is what was run.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub validation: Option<Box<validate::Validation>>,
 }
 
 impl Outcome {
@@ -41,6 +44,7 @@ impl Outcome {
             claims: Vec::new(),
             figures: Vec::new(),
             notes: Vec::new(),
+            validation: None,
         }
     }
 

@@ -47,6 +47,9 @@ fn one(document: &mut Document, outcome: &Outcome, figures: bool, several: bool)
         for figure in &outcome.figures {
             draw(document, &name, figure);
         }
+        if let Some(validation) = &outcome.validation {
+            validate::present::found(document, validation);
+        }
     }
     document.table(parameters(&name, outcome));
 }

@@ -3,16 +3,25 @@
 //! Each step touches all of the working set in order, then a random sample of it again. Under least-recently-used
 //! replacement the share of the sample that is still fast, times the working set, is the cache's size. A size that the time or the
 //! space did not suffice to reach is a lower bound, and is said to be one.
+//!
+//! In virtual time a touch takes as long as the next of its kind, and costs nothing: there the first step is smaller (the machines of old papers
+//! had caches of a few megabytes), the sample is larger, and a miss is whatever takes longer than a hit.
 
 use super::bench::{Bench, Dir};
 use super::{MeasureError, Mode};
-use posix::{Call, Fd, MemoryLimits, OpenFlags};
+use posix::{Call, Fd, OpenFlags};
 use system::Parameters;
 use system::vector::Class;
 
 const BLOCK_BYTES: u64 = 4096;
-/// Touched again in each step.
+/// Touched again in each step, and how often in virtual time.
 const SAMPLE: usize = 300;
+const SAMPLE_VIRTUAL: usize = 5000;
+/// The first working sets, of data and of names, and those in virtual time.
+const FIRST_BYTES: u64 = 16 << 20;
+const FIRST_BYTES_VIRTUAL: u64 = 1 << 20;
+const FIRST_NAMES: usize = 1000;
+const FIRST_NAMES_VIRTUAL: usize = 64;
 /// Below this share of fast touches the cache counts as exceeded; a few may be slow for other reasons.
 const FAST_SHARE: f64 = 0.9;
 const NAMES_PER_DIR: usize = 1000;
@@ -26,15 +35,6 @@ enum Found {
     AtLeast(u64),
     /// The cache holds about this much.
     Size(u64),
-}
-
-/// Takes over what a laboratory says of its caches.
-pub(super) fn take_over(limits: &MemoryLimits, parameters: &mut Parameters) {
-    parameters.data_cache_bytes = limits.available_bytes;
-    parameters.data_cache_is_lower_bound = false;
-    parameters.name_cache_entries = limits.name_entries;
-    parameters.attribute_cache_files = limits.attribute_inodes;
-    parameters.names_seen_cached = limits.name_entries.min(limits.attribute_inodes);
 }
 
 /// Measures the data, name and attribute caches within `budget_ns`.
@@ -71,10 +71,10 @@ fn data(b: &mut Bench<'_>) -> Result<Found, MeasureError> {
     let miss = b.sheet.mean_so_far(Class::ReadRand, BLOCK_BYTES);
     let (Some(hit), Some(miss)) = (hit, miss) else { return Ok(Found::AtLeast(0)) };
     let usage = b.fs.usage().map_err(|source| MeasureError::Io { doing: "asking for free space", source })?;
-    let most = if b.mode == Mode::Quick { 256 << 20 } else { u64::MAX };
-    let limit = (usage.available_bytes / 2).min(most);
+    let most = if b.mode == Mode::Quick && !b.is_virtual() { 256 << 20 } else { u64::MAX };
+    let limit = (usage.available_bytes / 2).min(most) / BLOCK_BYTES * BLOCK_BYTES;
     let fd = b.open("caches/data".into(), OpenFlags { read: true, ..OpenFlags::CREATE_NEW })?;
-    let (mut have, mut wanted) = (0, 16 << 20);
+    let (mut have, mut wanted) = (0, if b.is_virtual() { FIRST_BYTES_VIRTUAL } else { FIRST_BYTES });
     let mut found = Found::AtLeast(0);
     while wanted <= limit && b.go_on()? {
         let began = b.fs.now_ns();
@@ -88,7 +88,11 @@ fn data(b: &mut Bench<'_>) -> Result<Found, MeasureError> {
             break;
         }
         found = Found::AtLeast(wanted);
-        wanted *= 2;
+        if wanted == limit {
+            break;
+        }
+        // What is not twice as much is still more, where there is no room for that.
+        wanted = if b.is_virtual() { (2 * wanted).min(limit) } else { 2 * wanted };
         // The next step takes about twice this one.
         let step_ns = b.fs.now_ns().saturating_sub(began);
         if !b.has_left_ns(2 * step_ns) {
@@ -108,12 +112,16 @@ fn threshold(hit_ns: f64, miss_ns: f64) -> f64 {
 fn fast_share(b: &mut Bench<'_>, fd: Fd, size: u64, threshold_ns: f64) -> Result<f64, MeasureError> {
     let blocks = usize::try_from(size / BLOCK_BYTES).unwrap_or(usize::MAX);
     let mut fast = 0;
-    for _ in 0..SAMPLE {
+    for _ in 0..sample(b) {
         let offset = Some(b.pick(blocks) as u64 * BLOCK_BYTES);
         let outcome = b.outcome(&Call::Read { fd, offset, len_bytes: BLOCK_BYTES });
         fast += usize::from((outcome.dur_ns as f64) < threshold_ns);
     }
-    Ok(fast as f64 / SAMPLE as f64)
+    Ok(fast as f64 / sample(b) as f64)
+}
+
+fn sample(b: &Bench<'_>) -> usize {
+    if b.is_virtual() { SAMPLE_VIRTUAL } else { SAMPLE }
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -131,12 +139,23 @@ fn names(b: &mut Bench<'_>, kind: Kind) -> Result<Found, MeasureError> {
         Kind::Links => b.sheet.mean_so_far(Class::LookupSeqAttrHit, 0),
     };
     // Where misses could not be measured, a touch has to be much slower than usual to count as one.
-    let threshold = extra.map_or(4.0 * hit, |extra| threshold(hit, hit + extra)).max(1.5 * hit);
+    let least = 1.5 * hit;
+    let threshold = extra.map_or(4.0 * hit, |extra| threshold(hit, hit + extra)).max(least);
+    // An inode or a name that comes from the buffer cache takes longer than a hit, and much less than one from the disk.
+    let threshold = if b.is_virtual() { least } else { threshold };
     let root = if kind == Kind::Files { "caches/files" } else { "caches/links" };
     b.make_dir(root)?;
-    let most = if b.mode == Mode::Quick { 8_000 } else { 512_000 };
+    let most = match b.mode {
+        Mode::Quick if b.is_virtual() => 64_000,
+        Mode::Quick => 8_000,
+        Mode::Full => 512_000,
+    };
+    let usage = b.fs.usage().map_err(|source| MeasureError::Io { doing: "asking for free inodes", source })?;
+    // Some file systems make inodes on demand.
+    let room = if usage.total_inodes == 0 { u64::MAX } else { usage.free_inodes / 2 };
+    let most = most.min(usize::try_from(room).unwrap_or(usize::MAX));
     let mut set = Names { root, kind, dirs: Vec::new(), names: Vec::new(), source: None };
-    let mut wanted = 1000;
+    let mut wanted = if b.is_virtual() { FIRST_NAMES_VIRTUAL } else { FIRST_NAMES };
     let mut found = Found::AtLeast(0);
     while wanted <= most && b.go_on()? {
         let began = b.fs.now_ns();
@@ -212,10 +231,10 @@ impl Names {
             self.touch(b, number);
         }
         let mut fast = 0;
-        for _ in 0..SAMPLE {
+        for _ in 0..sample(b) {
             let chosen = b.pick(self.names.len());
             fast += usize::from((self.touch(b, chosen) as f64) < threshold_ns);
         }
-        Ok(fast as f64 / SAMPLE as f64)
+        Ok(fast as f64 / sample(b) as f64)
     }
 }

@@ -254,7 +254,6 @@ pub fn measure_on(
         ..Parameters::default()
     };
     let budget = options.budget.unwrap_or_else(|| options.mode.usual_budget(fs.is_deterministic()));
-    let known = fs.memory();
     let rng = Xoshiro256PlusPlus::seed_from_u64(options.seed);
     let bench = Bench::new(fs, rng, options.mode, interrupted);
     let mut run =
@@ -268,10 +267,7 @@ pub fn measure_on(
     let mut references = run.vector()?;
     run.report("cache sizes");
     let left_ns = run.left_ns();
-    match known {
-        Some(limits) => caches::take_over(&limits, &mut parameters),
-        None => caches::measure(&mut run.bench, left_ns / 3, &mut parameters)?,
-    }
+    caches::measure(&mut run.bench, left_ns / 3, &mut parameters)?;
     run.report("write-back");
     let left_ns = run.left_ns();
     writeback::throughput(&mut run.bench, left_ns / 3, &mut parameters)?;

@@ -75,6 +75,10 @@ pub struct Args {
     /// Write the annotated trace after each stage into this directory, to be read with `fsage inspect --rows`.
     #[arg(long, value_name = "DIR")]
     stages_out: Option<PathBuf>,
+    /// Price the request vectors that are in this directory (the column `request` of each system's `4-price-NAME.workload`, as --stages-out
+    /// writes them) instead of those that the stages find: for a stage of your own between the two. The run time is not predicted then.
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["stages_out", "cache_sizes", "processors"])]
+    stages_in: Option<PathBuf>,
     /// Seed of the bootstrap.
     #[arg(long, default_value_t = 1)]
     seed: u64,
@@ -170,7 +174,19 @@ impl Output {
             }
             None => (pipeline::predict(reader, systems, options)?, None),
         };
-        let ranking = rank(&prediction.systems, options.seed);
+        Output::of(workload, prediction, run_time, options.seed, explained, explain_first)
+    }
+
+    /// Ranks what has been predicted, and takes the difference apart.
+    fn of(
+        workload: &Path,
+        prediction: Prediction,
+        run_time: Option<RunTimes>,
+        seed: u64,
+        explained: Option<(&str, &str)>,
+        explain_first: bool,
+    ) -> failure::Result<Output> {
+        let ranking = rank(&prediction.systems, seed);
         let at = |place: usize| ranking.systems.get(place).and_then(|r| prediction.systems.get(r.index));
         let first_two = at(0).zip(at(1));
         let explanation = match explained {
@@ -179,16 +195,7 @@ impl Output {
         };
         let tipping = first_two.map(|(a, b)| tipping(a, b)).unwrap_or_default();
         let workload = output::shown(workload);
-        Ok(Output {
-            workload,
-            seed: options.seed,
-            ranking,
-            prediction,
-            run_time,
-            explanation,
-            tipping,
-            cache_sizes: Vec::new(),
-        })
+        Ok(Output { workload, seed, ranking, prediction, run_time, explanation, tipping, cache_sizes: Vec::new() })
     }
 
     /// As a report.
@@ -250,9 +257,17 @@ pub fn run(args: Args) -> failure::Result<ExitCode> {
         Some([a, b]) => Some((a.as_str(), b.as_str())),
         _ => None,
     };
-    let mut output = Output::new(&args.workload, &reader, &systems, &options, Some(&run_time), explained, false)?;
+    let mut output = match &args.stages_in {
+        Some(directory) => {
+            let prediction = of_stages(directory, &reader, &systems, &options)?;
+            Output::of(&args.workload, prediction, None, options.seed, explained, false)?
+        }
+        None => Output::new(&args.workload, &reader, &systems, &options, Some(&run_time), explained, false)?,
+    };
     let (sizes, asked) = match args.cache_sizes {
         Some(values::Sizes(sizes)) => (sizes, true),
+        // With other caches a call would cost something else than what was given.
+        None if args.stages_in.is_some() => (Vec::new(), false),
         None if args.result.has_report() => (cache_sizes::default_sizes(&systems), false),
         None => (Vec::new(), false),
     };
@@ -300,6 +315,38 @@ fn drift(system: &SystemProfile, target: &str, seed: u64) -> failure::Result<Dri
     drift.ok_or_else(|| failure::environment(format!("{name}: no reference could be measured again")))
 }
 
+/// The stages that are written out, with the names of their files.
+const STAGES: [(Stage, &str); 4] = [
+    (Stage::Preprocess, "1-preprocess"),
+    (Stage::Cache, "2-cache"),
+    (Stage::Pattern, "3-pattern"),
+    (Stage::Price, PRICED),
+];
+/// The last one, whose request vectors are read back.
+const PRICED: &str = "4-price";
+
+/// The file of a stage for a system.
+fn stage_path(directory: &Path, stage: &str, system: &SystemProfile) -> PathBuf {
+    directory.join(format!("{stage}-{}.workload", output::file_name(&system.name)))
+}
+
+/// Predicts from the request vectors in a directory.
+fn of_stages(
+    directory: &Path,
+    reader: &Reader,
+    systems: &[SystemProfile],
+    options: &PredictOptions,
+) -> failure::Result<Prediction> {
+    let mut prediction = Prediction::default();
+    for system in systems {
+        let given = Reader::open(&stage_path(directory, PRICED, system))?;
+        let found = pipeline::predict_given(reader, system, options, &given)?;
+        prediction.systems.extend(found.systems);
+        (prediction.coverage, prediction.options) = (found.coverage, found.options);
+    }
+    Ok(prediction)
+}
+
 /// Writes the annotated trace after each stage: `2-cache-ext4.workload` and so on.
 fn write_stages(
     directory: &Path,
@@ -308,15 +355,9 @@ fn write_stages(
     options: &PredictOptions,
 ) -> failure::Result<()> {
     std::fs::create_dir_all(directory).with_context(|| format!("cannot make {}", output::shown(directory)))?;
-    let stages = [
-        (Stage::Preprocess, "1-preprocess"),
-        (Stage::Cache, "2-cache"),
-        (Stage::Pattern, "3-pattern"),
-        (Stage::Price, "4-price"),
-    ];
     for system in systems {
-        for (stage, name) in stages {
-            let path = directory.join(format!("{name}-{}.workload", output::file_name(&system.name)));
+        for (stage, name) in STAGES {
+            let path = stage_path(directory, name, system);
             pipeline::write_annotated(reader, system, options, stage, &path, false)?;
             progress::note(&format!("wrote {}", output::shown(&path)));
         }

@@ -3,6 +3,8 @@
 use crate::common;
 use crate::common::{fails, fsage, run, small_system, small_workload, succeeds};
 use serde_json::Value;
+use std::path::Path;
+use trace::profile::{Reader, Values, Writer, WriterOptions};
 
 fn json(text: &str) -> Value {
     serde_json::from_str(text).expect("standard output is one JSON document")
@@ -88,6 +90,79 @@ fn stages_can_be_written_out_and_read() {
         value["files"][0]["rows"][0].as_object().unwrap().len()
     };
     assert!(columns(&stages[0]) < columns(&stages[1]) && columns(&stages[1]) < columns(&stages[3]));
+}
+
+/// Changes the requests of a written stage, as a program of the user's does; without one, that row is left out.
+fn change_stage(stage: &Path, change: impl Fn(usize, Option<&str>) -> Option<Option<String>>) {
+    let reader = Reader::open(stage).unwrap();
+    let mut rows = reader.rows(0, usize::MAX).unwrap();
+    let annotations = reader.meta().annotations.clone();
+    let at = annotations.iter().position(|a| a.name == "request").unwrap();
+    let Values::Utf8(requests) = &rows.annotations[at].1 else { panic!("a request is text") };
+    let changed: Vec<_> = requests.iter().enumerate().map(|(row, request)| change(row, request.as_deref())).collect();
+    let mut values: Vec<Values> = rows.annotations.into_iter().map(|(_, values)| values).collect();
+    let keep = |row: usize| changed[row].is_some();
+    for column in &mut values {
+        let mut row = 0;
+        let mut next = || (keep(row), row += 1).0;
+        match column {
+            Values::F64(v) => v.retain(|_| next()),
+            Values::U64(v) => v.retain(|_| next()),
+            Values::Bool(v) => v.retain(|_| next()),
+            Values::Utf8(v) => v.retain(|_| next()),
+        }
+    }
+    let mut row = 0;
+    rows.batch.events.retain(|_| (keep(row), row += 1).0);
+    values[at] = Values::Utf8(changed.into_iter().flatten().collect());
+    let options = WriterOptions { overwrite: true, annotations, ..WriterOptions::default() };
+    let mut writer = Writer::create(stage, options).unwrap();
+    writer.push_annotated(&rows.batch, &values).unwrap();
+    writer.finish(reader.meta().clone(), &reader.snapshot().unwrap()).unwrap();
+}
+
+#[test]
+fn a_stage_of_the_users_own_changes_the_price() {
+    let d = tempfile::tempdir().unwrap();
+    small_workload(d.path());
+    small_system(d.path(), "a", 2_000.0);
+    small_system(d.path(), "b", 3_000.0);
+    let base = ["predict", "small.workload", "a.system", "b.system", "--min-coverage", "0"];
+    succeeds(&run(d.path(), &[&base[..], &["--stages-out", "stages"]].concat()));
+    let totals = |more: &[&str]| {
+        let value = json(&succeeds(&run(d.path(), &[&base[..], &["--json"], more].concat())));
+        [0, 1].map(|i| value["prediction"]["systems"][i]["total_ns"].as_f64().unwrap())
+    };
+    let stages_in = ["--stages-in", "stages"];
+    let plain = totals(&[]);
+    assert_eq!(totals(&stages_in), plain, "nothing is changed yet");
+    let stage = d.path().join("stages/4-price-a.workload");
+    let same = |request: Option<&str>| Some(request.map(str::to_owned));
+    let priced = Reader::open(&stage).unwrap().rows(0, usize::MAX).unwrap();
+    let Some((_, Values::Utf8(requests))) = priced.annotations.iter().find(|(name, _)| name == "request") else {
+        panic!("no requests")
+    };
+    let first = requests.iter().position(Option::is_some).unwrap();
+    let with = |text: &'static str| {
+        move |row: usize, request: Option<&str>| {
+            if row == first { Some(request.map(|request| format!("{request} + {text}"))) } else { same(request) }
+        }
+    };
+    change_stage(&stage, with("1000 stat"));
+    let changed = totals(&stages_in);
+    assert!((changed[0] - plain[0] - 1000.0 * 2_000.0).abs() < 1e-3 * plain[0], "{plain:?}, then {changed:?}");
+    assert_eq!(changed[1], plain[1], "only the file of the first was changed");
+    change_stage(&stage, |_, _| Some(None));
+    assert_eq!(totals(&stages_in)[0], 0.0, "no call has a request");
+    change_stage(&stage, |row, _| Some((row == first).then(|| "1000 stta".to_owned())));
+    let bad = || run(d.path(), &[&base[..], &stages_in].concat());
+    fails(&bad(), 4, &["4-price-a.workload", &format!("row {first}"), "stta"]);
+    change_stage(&stage, |row, _| (row > 0).then_some(None));
+    fails(&bad(), 4, &["4-price-a.workload", "row 0", "keeps every row"]);
+    std::fs::remove_dir_all(&stage).unwrap();
+    fails(&bad(), 4, &["4-price-a.workload"]);
+    let both = run(d.path(), &[&base[..], &stages_in, &["--stages-out", "more"]].concat());
+    assert!(common::code(&both) == 2 && common::stderr(&both).contains("cannot be used with"), "one or the other");
 }
 
 #[test]

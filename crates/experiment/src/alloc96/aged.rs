@@ -87,7 +87,20 @@ pub type EachDay<'a> = &'a mut dyn FnMut(u32, &Replay) -> Result<(), ExperimentE
 /// # Errors
 /// As [`aged`].
 pub fn run(words: &str, days: u32, seed: u64, each_day: EachDay<'_>) -> Result<Aged, ExperimentError> {
-    let parameters = Parameters::published();
+    run_with(Parameters::published(), words, days, seed, each_day)
+}
+
+/// The same with other parameters than the study's, for what depends on one of them.
+///
+/// # Errors
+/// As [`aged`].
+pub(crate) fn run_with(
+    parameters: Parameters,
+    words: &str,
+    days: u32,
+    seed: u64,
+    each_day: EachDay<'_>,
+) -> Result<Aged, ExperimentError> {
     let mut count = Count::new(PLANNED_FOR, &parameters);
     let mut model = Model::new(&Options { planned_for: PLANNED_FOR, days, seed }, parameters)?;
     let mut replay = Replay::new(file_system(words)?, &Machine::load(MACHINE)?, EPOCH_NS)?;

@@ -1,6 +1,6 @@
 //! `alloc96/hot-files`: the files modified in the last month of the aging, read and overwritten.
 
-use super::aged::aged;
+use super::aged::{Aged, aged};
 use super::replay::{failed, layout_of};
 use super::{DRIVE, MACHINE, POLICIES, describe};
 use crate::{Axis, Bench, Claim, Experiment, ExperimentError, Explain, Figure, Outcome, Published, Row, Series, Unit};
@@ -20,12 +20,15 @@ pub(crate) const EXPERIMENT: Experiment = Experiment {
 };
 
 /// What came of one file system.
-struct Hot {
+pub(crate) struct Hot {
     files: u64,
     bytes: u64,
-    score: f64,
-    read_mib_per_s: f64,
-    overwrite_mib_per_s: f64,
+    /// Layout score of the files together.
+    pub(crate) score: f64,
+    /// MiB a second, reading.
+    pub(crate) read_mib_per_s: f64,
+    /// MiB a second, writing over them.
+    pub(crate) overwrite_mib_per_s: f64,
 }
 
 fn run(bench: &mut Bench<'_>) -> Result<Outcome, ExperimentError> {
@@ -36,33 +39,38 @@ fn run(bench: &mut Bench<'_>) -> Result<Outcome, ExperimentError> {
         if found.is_empty() {
             describe(&mut outcome, aged.days);
         }
-        let mut score = LayoutScore::default();
-        for file in aged.hot_files() {
-            score.add(layout_of(&aged.volume, file.ino)?.score);
-        }
-        let mut lab = aged.laboratory()?;
-        mark(&mut lab)?;
-        let repeat = Repeat { seed: bench.seed(), ..Repeat::once() };
-        let options = Options { select: Select::NewerDays(30.0), overwrite: true, repeat, ..Options::default() };
-        let mut tell = |p: &workload::Progress<'_>| bench.report(p.point, p.done, Some(p.total));
-        let result = workload::run_on(&mut lab, &options, &mut tell)?;
-        let rate = |phase| {
-            let phases = || result.targets.iter().flat_map(|t| &t.points).flat_map(|p| &p.phases);
-            phases().find(|p| p.phase == phase).map_or(f64::NAN, |p| p.rate.median / 1048576.0)
-        };
-        found.push(Hot {
-            files: aged.hot_files().count() as u64,
-            bytes: aged.hot_files().map(|file| file.size_bytes).sum(),
-            score: score.value().unwrap_or(f64::NAN),
-            read_mib_per_s: rate(Phase::Read),
-            overwrite_mib_per_s: rate(Phase::Overwrite),
-        });
+        found.push(measure(bench, &aged)?);
     }
     outcome.parameter("drive", DRIVE).parameter("machine", MACHINE).parameter("metadata", "conventional");
     if let [original, realloc] = found.as_slice() {
         rows(&mut outcome, original, realloc);
     }
     Ok(outcome)
+}
+
+/// Reads the hot files of an aged file system and writes over them.
+pub(crate) fn measure(bench: &mut Bench<'_>, aged: &Aged) -> Result<Hot, ExperimentError> {
+    let mut score = LayoutScore::default();
+    for file in aged.hot_files() {
+        score.add(layout_of(&aged.volume, file.ino)?.score);
+    }
+    let mut lab = aged.laboratory()?;
+    mark(&mut lab)?;
+    let repeat = Repeat { seed: bench.seed(), ..Repeat::once() };
+    let options = Options { select: Select::NewerDays(30.0), overwrite: true, repeat, ..Options::default() };
+    let mut tell = |p: &workload::Progress<'_>| bench.report(p.point, p.done, Some(p.total));
+    let result = workload::run_on(&mut lab, &options, &mut tell)?;
+    let rate = |phase| {
+        let phases = || result.targets.iter().flat_map(|t| &t.points).flat_map(|p| &p.phases);
+        phases().find(|p| p.phase == phase).map_or(f64::NAN, |p| p.rate.median / 1048576.0)
+    };
+    Ok(Hot {
+        files: aged.hot_files().count() as u64,
+        bytes: aged.hot_files().map(|file| file.size_bytes).sum(),
+        score: score.value().unwrap_or(f64::NAN),
+        read_mib_per_s: rate(Phase::Read),
+        overwrite_mib_per_s: rate(Phase::Overwrite),
+    })
 }
 
 /// The benchmark overwrites only trees that aging has made, and knows them by this file.

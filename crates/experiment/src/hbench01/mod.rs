@@ -1,11 +1,15 @@
-//! Smith, *Workload-Specific File System Benchmarks*, PhD thesis, Harvard, 2001, chapter 3: two changes to the allocator of FFS,
-//! studied on aged file systems.
+//! Smith, *Workload-Specific File System Benchmarks*, PhD thesis, Harvard, 2001. Chapter 3: two changes to the allocator of FFS,
+//! studied on aged file systems. Chapter 4: predictions held against measurements ([`validation`]).
 //!
-//! What both experiments share: a file system with realloc and the same with one choice changed, each empty and aged by the
+//! What the experiments of chapter 3 share: a file system with realloc and the same with one choice changed, each empty and aged by the
 //! workload of [`alloc96`](crate::alloc96), and where the files of the aged ones lie.
 
+mod changed;
+pub(crate) mod empty_aged;
 pub(crate) mod fragments;
 pub(crate) mod noswitch;
+mod split;
+pub(crate) mod validation;
 
 use crate::alloc96::aged::{Aged, aged};
 use crate::alloc96::{file_system, laboratory};
@@ -50,8 +54,8 @@ fn gain(first: &[AtSize], other: &[AtSize], size_bytes: u64, phase: Phase) -> Op
     Some(rate(other, size_bytes, phase)? / rate(first, size_bytes, phase)?)
 }
 
-/// Rates of both sides, empty and aged, in MiB/s.
-fn rates_figure(name: &str, title: &str, phase: Phase, sides: [(&str, &Side); 2]) -> Figure {
+/// Rates of each side, empty and aged, in MiB/s.
+fn rates_figure<const N: usize>(name: &str, title: &str, phase: Phase, sides: [(&str, &Side); N]) -> Figure {
     let curve = |found: &[AtSize]| {
         found.iter().map(|at| (at.size_bytes as f64, at.rate(phase) / f64::from(1 << 20))).collect::<Vec<_>>()
     };

@@ -82,7 +82,10 @@ fn journaling_against_soft_updates() {
 
 #[test]
 fn free_space_and_allocator() {
-    let found = outcomes(&["lfs95/fragmentation", "lfs95/by-date", "hbench01/*"]);
+    let keys =
+        ["lfs95/fragmentation", "lfs95/by-date", "hbench01/fragments", "hbench01/noswitch", "hbench01/empty-aged"];
+    let found = outcomes(&keys);
+    found.iter().for_each(print);
     found.iter().for_each(complete);
     let of = |key: &str| found.iter().find(|outcome| outcome.key == key).unwrap_or_else(|| panic!("no {key}"));
     holds(of("hbench01/fragments"), "perfectly");
@@ -92,6 +95,30 @@ fn free_space_and_allocator() {
         holds(of("hbench01/fragments"), what);
     }
     holds(of("hbench01/noswitch"), "noswitch splits more files");
+    holds(of("hbench01/empty-aged"), "read, aged: realloc is faster at every size");
+}
+
+#[test]
+fn predictions_against_replays() {
+    let found = outcomes(&["hbench01/validation"]);
+    print(&found[0]);
+    let validation = found[0].validation.as_ref().unwrap();
+    assert_eq!(validation.cells.len(), 2, "one workload on two systems");
+    for cell in &validation.cells {
+        // Every call that the benchmark made is in its trace, and does there what it did then: a wrong path, offset or flag would show.
+        assert_eq!((cell.differences, cell.predicted_calls), (0, cell.measured_calls), "{}", cell.target);
+        assert!(cell.measured_calls > 500 && cell.error.abs() < 10.0, "{}: {}", cell.target, cell.error);
+        assert_eq!(cell.spread, 0.0, "virtual time has no noise");
+    }
+    let (ordered, late) = (&validation.cells[0], &validation.cells[1]);
+    let traced_ns = ordered.predicted.same_as_traced_ns.unwrap();
+    assert!(late.measured_ns < ordered.measured_ns, "No Order waits for no metadata");
+    assert!((traced_ns / ordered.measured_ns - 1.0).abs() < 0.2, "the trace is of that system: {traced_ns}");
+    // What the machine has is not told to those who measure it.
+    let ours = |what: &str| found[0].rows.iter().find(|row| row.what == what).map(|row| row.ours);
+    let data = ours("data cache, measured over the machine's, slow, No Order").unwrap();
+    assert!((0.9..1.05).contains(&data), "the data cache is found {data} times as large as it is");
+    assert_eq!(found, outcomes(&["hbench01/validation"]), "the same, every run");
 }
 
 #[test]

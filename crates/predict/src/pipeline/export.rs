@@ -3,6 +3,7 @@
 //! `fsage inspect` shows it, and anything that reads Parquet.
 
 use super::annotated::{Annotated, DirtyKind, Found, Mark, Pattern};
+use super::given;
 use super::options::{PredictError, PredictOptions};
 use super::request::Request;
 use super::run::{Group, Member, PricedCall, begin, each_part};
@@ -110,7 +111,7 @@ const COLUMNS: &[Column] = &[
     },
     Column {
         stage: Stage::Price,
-        name: "request",
+        name: given::COLUMN,
         kind: AnnotationKind::Utf8,
         meaning: "the request vector: how many of which class at which size",
         fill: |call, cell| cell.text = Some(request_text(call.requests)),
@@ -209,7 +210,7 @@ fn request_text(requests: &[Request]) -> String {
         let name = entry_name(r.class, r.size);
         if r.weight == 1.0 { name } else { format!("{} {name}", r.weight) }
     };
-    requests.iter().map(one).collect::<Vec<_>>().join(" + ")
+    requests.iter().map(one).collect::<Vec<_>>().join(given::AND)
 }
 
 /// Writes a workload profile with the annotations of all stages up to one, for one system.

@@ -16,6 +16,7 @@ pub mod annotated;
 pub mod cache;
 mod export;
 mod fallback;
+mod given;
 mod inodes;
 mod list;
 pub mod lru;
@@ -179,6 +180,23 @@ pub fn predict_calls(
         }
     };
     of_pass(pass, workload, systems.len(), options)
+}
+
+/// As [`predict`] for one system, with request vectors from a trace that [`write_annotated`] has written after [`Stage::Price`], and that
+/// somebody may have changed since: of every call the column `request` is priced, in place of what the stages before have found. What else a
+/// call finds (write-back under way, other threads in a call) is simulated as ever.
+///
+/// # Errors
+/// As [`predict`]; `given` has another trace than the workload, lacks the column, or has a request in it that is none.
+pub fn predict_given(
+    workload: &dyn Workload,
+    system: &SystemProfile,
+    options: &PredictOptions,
+    given: &trace::profile::Reader,
+) -> Result<Prediction, PredictError> {
+    let systems = [options.applied_to(system)?];
+    let pass = run::pass_with(workload, &systems, options, false, Some(given::Given::new(given)?), None)?;
+    of_pass(pass, workload, 1, options)
 }
 
 /// Keeps something of every priced call.

@@ -97,6 +97,12 @@ impl Requests {
         self.list.truncate(len);
     }
 
+    /// Puts others in their place.
+    pub fn replace(&mut self, others: &[Request]) {
+        self.list.clear();
+        self.list.extend_from_slice(others);
+    }
+
     /// Forgets them.
     pub fn clear(&mut self) {
         self.list.clear();

@@ -7,6 +7,7 @@
 use super::ahead::{PART_BYTES, ReadAhead};
 use super::annotated::{Annotated, Mark, NodeId, Note, Pattern, Status, Step};
 use super::cache::{CacheOptions, CacheStage, Unstable};
+use super::given::Given;
 use super::options::{Calls, InitialCaches, Pace, PredictOptions};
 use super::pattern::PatternStage;
 use super::postprocess::{Coverage, CoverageCounter, Postprocess};
@@ -160,6 +161,8 @@ pub(super) struct Group<'p> {
     working: Working,
     recent: Recent,
     pace: Pace,
+    /// Request vectors that take the place of those found here, for the only member.
+    given: Option<Given<'p>>,
 }
 
 /// What a pass leaves behind.
@@ -175,10 +178,26 @@ pub(super) fn pass<'p>(
     systems: &'p [SystemProfile],
     options: &PredictOptions,
     share: bool,
+    sink: Option<CallSink<'_>>,
+) -> Result<Option<Pass<'p>>, FileError> {
+    pass_with(workload, systems, options, share, None, sink)
+}
+
+/// The same, pricing the request vectors `given` of one system.
+pub(super) fn pass_with<'p>(
+    workload: &dyn Workload,
+    systems: &'p [SystemProfile],
+    options: &PredictOptions,
+    share: bool,
+    given: Option<Given<'p>>,
     mut sink: Option<CallSink<'_>>,
 ) -> Result<Option<Pass<'p>>, FileError> {
     let mut preprocess = begin(workload.path(), &workload.snapshot()?, options.calls)?;
     let mut groups = groups_of(systems, options, share, &preprocess);
+    if given.is_some() {
+        let [group] = groups.as_mut_slice() else { unreachable!("request vectors are given for one system") };
+        group.given = given;
+    }
     let mut counter = CoverageCounter::default();
     let mut annotated = Annotated::default();
     let mut must_split = false;
@@ -193,7 +212,7 @@ pub(super) fn pass<'p>(
                 must_split |= group.members.len() > 1 && group.cache.time_mattered();
             }
         });
-        failed = parts.err();
+        failed = parts.err().or_else(|| groups.iter_mut().find_map(|group| group.given.as_mut()?.failed()));
         !must_split && failed.is_none()
     })?;
     if let Some(error) = failed {
@@ -201,6 +220,9 @@ pub(super) fn pass<'p>(
     }
     if must_split {
         return Ok(None);
+    }
+    if let Some(given) = groups.iter_mut().find_map(|group| group.given.as_mut()) {
+        given.finish()?;
     }
     let coverage = counter.finish(&preprocess, workload.stated_coverage());
     Ok(Some(Pass { preprocess, groups, coverage }))
@@ -325,6 +347,7 @@ impl<'p> Group<'p> {
             working: Working::default(),
             recent: Recent::default(),
             pace: options.pace,
+            given: None,
         }
     }
 
@@ -332,6 +355,9 @@ impl<'p> Group<'p> {
     pub(super) fn batch(&mut self, batch: &Batch, annotated: &Annotated, sink: &mut Option<CallSink<'_>>) {
         for (i, (event, note)) in batch.events.iter().skip(annotated.first).zip(&annotated.notes).enumerate() {
             let steps = annotated.steps_of(i);
+            if let Some(given) = &mut self.given {
+                given.next(event);
+            }
             if note.status != Status::Modelled && steps.is_empty() {
                 continue;
             }
@@ -444,6 +470,9 @@ impl<'p> Group<'p> {
             }
             if let Some(read) = self.reads {
                 member.read_ahead(read, &mut self.requests);
+            }
+            if let Some(given) = &self.given {
+                self.requests.replace(given.requests());
             }
             let context = Context { factor, distance, beside };
             let price = member.pricer.price(event.op(), self.requests.list(), context);

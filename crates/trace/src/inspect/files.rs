@@ -65,8 +65,8 @@ pub(super) struct Files {
 
 impl Files {
     /// A call on a modelled file system. `components` are those of its path, where it walks one; `new_name` is true where an
-    /// open with `O_CREAT` is known to have made the file.
-    pub(super) fn add(&mut self, event: &Event, components: Option<u64>, new_name: bool) {
+    /// open with `O_CREAT` is known to have made the file. Returns the file that is no more after the call.
+    pub(super) fn add(&mut self, event: &Event, components: Option<u64>, new_name: bool) -> Option<FileId> {
         if let Some(n) = components {
             self.components.add(n);
             self.relative += u64::from(event.caller_dir().is_some());
@@ -77,10 +77,10 @@ impl Files {
             known.is_parent = true;
             known.names += u32::from(new_file);
         }
-        let Some(file) = event.file() else { return };
+        let file = event.file()?;
         let known = self.touch(file, event.head.pid);
         if event.head.errno.is_some() {
-            return;
+            return None;
         }
         match event.op() {
             Op::Open if event.head.flags & flag::PATH_ONLY == 0 => {
@@ -102,6 +102,7 @@ impl Files {
             Op::Unlink => self.unlink(file, event.head.t_ns),
             _ => {}
         }
+        (!self.known.contains_key(&file)).then_some(file)
     }
 
     fn touch(&mut self, file: FileId, pid: u32) -> &mut Known {

@@ -77,13 +77,21 @@ fn top_of(bucket: usize, sub_bits: u32) -> u64 {
 
 impl<const SUB_BITS: u32> Buckets<SUB_BITS> {
     pub(super) fn add(&mut self, value: u64) {
+        self.add_many(value, 1);
+    }
+
+    /// Adds a value so many times.
+    pub(super) fn add_many(&mut self, value: u64, times: u64) {
+        if times == 0 {
+            return;
+        }
         let bucket = bucket_of(value, SUB_BITS);
         if bucket >= self.buckets.len() {
             self.buckets.resize(bucket + 1, 0);
         }
-        self.buckets[bucket] += 1;
-        self.count += 1;
-        self.sum += u128::from(value);
+        self.buckets[bucket] = self.buckets[bucket].saturating_add(times);
+        self.count = self.count.saturating_add(times);
+        self.sum = self.sum.saturating_add(u128::from(value) * u128::from(times));
         self.max = self.max.max(value);
     }
 

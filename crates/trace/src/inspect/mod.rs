@@ -6,6 +6,7 @@
 mod files;
 mod histogram;
 mod latency;
+mod lifetimes;
 mod locality;
 mod names;
 mod operations;
@@ -15,6 +16,7 @@ mod threads;
 pub use files::FileUse;
 pub use histogram::{Bar, Distribution};
 pub use latency::{Latencies, Latency, Spent, latencies};
+pub use lifetimes::{DataLifetimes, EndedWithin};
 pub use locality::{Requests, Sequentiality};
 pub use names::SnapshotStatistics;
 pub use operations::{Failure, OperationRow};
@@ -77,6 +79,8 @@ pub struct Inspection {
     pub reuse: ReuseDistances,
     /// Estimated bytes of distinct blocks touched.
     pub working_set_bytes: f64,
+    /// How long what was written lasts.
+    pub data_lifetimes: DataLifetimes,
     /// Files and directories.
     pub files: FileUse,
     /// The names that were there before.
@@ -131,6 +135,7 @@ struct Counting<'a> {
     reads: locality::Locality,
     writes: locality::Locality,
     reuse: reuse::Reuse,
+    lifetimes: lifetimes::Lifetimes,
     files: files::Files,
     processes: BTreeSet<u32>,
     threads: BTreeSet<u32>,
@@ -157,6 +162,7 @@ impl<'a> Counting<'a> {
             reads: locality::Locality::default(),
             writes: locality::Locality::default(),
             reuse: reuse::Reuse::new(options.block_bytes, options.reuse_blocks_max),
+            lifetimes: lifetimes::Lifetimes::default(),
             files: files::Files::default(),
             processes: BTreeSet::new(),
             threads: BTreeSet::new(),
@@ -203,7 +209,8 @@ impl<'a> Counting<'a> {
         let path = event.path().filter(|_| walks_path(event.op()));
         let known = path.map(|id| self.facts(id, batch, facts));
         let new_name = known.is_some_and(|f| f.in_snapshot == Some(false));
-        self.files.add(event, known.map(|f| f.components), new_name);
+        let gone = self.files.add(event, known.map(|f| f.components), new_name);
+        self.lifetimes.add(event, gone);
     }
 
     fn facts(&self, id: PathId, batch: &Batch, facts: &mut [Option<PathFacts>]) -> PathFacts {
@@ -260,6 +267,7 @@ impl<'a> Counting<'a> {
             copied_bytes: self.copied,
             working_set_bytes: reuse.first_touches * reuse.block_bytes as f64,
             reuse,
+            data_lifetimes: self.lifetimes.finish(),
             files: self.files.finish(),
             snapshot: SnapshotStatistics::of(self.snapshot),
             coverage,

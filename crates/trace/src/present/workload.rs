@@ -1,6 +1,6 @@
 //! A workload profile: where it comes from and how much of the truth it holds.
 
-use crate::inspect::{Distribution, FileUse, Inspection, Latencies, Requests};
+use crate::inspect::{DataLifetimes, Distribution, FileUse, Inspection, Latencies, Requests};
 use crate::profile::{Durations, Meta};
 use document::{Cell, Document, Plot, Table, plot};
 use units::show;
@@ -14,6 +14,8 @@ pub fn workload(name: &str, meta: &Meta, inspection: &Inspection) -> Document {
     document.heading("Requests").table(requests(inspection)).table(distributions(inspection));
     document.plot(sizes_plot(inspection));
     document.heading("Reuse").paragraph(reuse_text(inspection)).table(reuse(inspection)).plot(reuse_plot(inspection));
+    document.heading("How long data lives").table(data_lifetimes(&inspection.data_lifetimes));
+    document.table(ended_within(&inspection.data_lifetimes));
     document.heading("Files and directories").table(files(&inspection.files)).table(snapshot(inspection));
     let mut table = Table::new(
         "file_systems",
@@ -265,6 +267,34 @@ fn reuse_plot(inspection: &Inspection) -> Plot {
         ("share of touches that miss", false),
         &points,
     )
+}
+
+fn data_lifetimes(found: &DataLifetimes) -> Table {
+    let mut table =
+        Table::new("data_lifetimes", "", &[("Written data", "what"), ("Bytes", "bytes"), ("Share", "share")]);
+    let all = found.written_bytes.max(1) as f64;
+    for (what, bytes) in [
+        ("all", found.written_bytes),
+        ("overwritten", found.overwritten_bytes),
+        ("cut off", found.cut_bytes),
+        ("removed with its file", found.removed_bytes),
+        ("there at the end", found.lasting_bytes),
+    ] {
+        if found.written_bytes > 0 {
+            table.row(vec![Cell::from(what), Cell::Bytes(bytes as f64), Cell::Share(bytes as f64 / all)]);
+        }
+    }
+    table
+}
+
+fn ended_within(found: &DataLifetimes) -> Table {
+    let caption = "How much of what was written was overwritten, cut off or removed within so long: what a write delayed so long saves.";
+    let columns = [("Within", "age_ns"), ("Of the bytes written", "share")];
+    let mut table = Table::new("ended_within", caption, &columns);
+    for point in &found.ended_within {
+        table.row(vec![Cell::Ns(point.age_ns as f64), Cell::Share(point.share)]);
+    }
+    table
 }
 
 fn files(used: &FileUse) -> Table {

@@ -86,7 +86,8 @@ impl Meta {
     /// How far the durations are the calls' own, by what traced.
     pub fn durations(&self) -> Durations {
         match self.tracer.name.as_str() {
-            "ebpf" => Durations::InKernel,
+            // In virtual time a call takes what it takes, and taking its time takes none.
+            "ebpf" | "laboratory" => Durations::InKernel,
             "fio" => Durations::None,
             _ => Durations::Inflated,
         }
@@ -97,7 +98,7 @@ impl Meta {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Tracer {
-    /// `strace`, `ebpf` (fsage's recorder), `perf trace`, `fio`.
+    /// `strace`, `ebpf` (fsage's recorder), `perf trace`, `fio`, `laboratory` (a benchmark in virtual time).
     pub name: String,
     /// As it states it; empty where unknown.
     pub version: String,

@@ -43,6 +43,12 @@ pub fn validation(title: &str, command: &str, validation: &Validation) -> Docume
     if !command.is_empty() {
         document.code(command);
     }
+    found(&mut document, validation);
+    document
+}
+
+/// What a validation found, without how it was made: totals, errors by target and by call type, rankings, distributions.
+pub fn found(document: &mut Document, validation: &Validation) {
     document.heading("Totals").table(cells(validation)).plot(scatter(validation));
     document.heading("By target").table(targets(validation)).table(calibration(validation));
     document.paragraph(model_error(validation));
@@ -74,7 +80,6 @@ pub fn validation(title: &str, command: &str, validation: &Validation) -> Docume
             document.table(table);
         }
     }
-    document
 }
 
 fn cells(validation: &Validation) -> Table {

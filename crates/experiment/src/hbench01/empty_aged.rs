@@ -1,0 +1,130 @@
+//! What use does to a file system's speed, under both allocators: the reason why benchmarks are to be run on aged ones.
+
+use super::fragments::written_score;
+use super::{Side, rate, rates_figure, side};
+use crate::alloc96::file_system;
+use crate::{Axis, Bench, Claim, Experiment, ExperimentError, Explain, Figure, Outcome, Published, Row, Series, Unit};
+use ffs::Ffs;
+use units::show::size_name;
+use workload::Phase;
+
+pub(crate) const EXPERIMENT: Experiment = Experiment {
+    key: "hbench01/empty-aged",
+    title: "An empty file system against an aged one, under the original allocator and under realloc",
+    source: "Smith, Workload-Specific File System Benchmarks, PhD thesis, Harvard, 2001, chapter 3",
+    runs: "the sequential benchmark on new file systems and on those that the 300 days of alloc96 leave, with original and with realloc; the \
+           layout of files of its sizes on each",
+    run,
+};
+
+const K: u64 = 1 << 10;
+/// Names of the two allocators, which are also the words of a target.
+const NAMES: [&str; 2] = ["original", "realloc"];
+/// How far apart two rates may be that are called identical.
+const IDENTICAL: f64 = 0.01;
+
+fn run(bench: &mut Bench<'_>) -> Result<Outcome, ExperimentError> {
+    let all = [16, 32, 48, 56, 64, 72, 80, 88, 96, 104, 112, 128, 192, 256, 512, 1024, 2048, 4096].map(|kb| kb * K);
+    let sizes: &[u64] = bench.pick(&[16 * K, 64 * K, 104 * K], &all);
+    let original = side(bench, NAMES[0], sizes)?;
+    let realloc = side(bench, NAMES[1], sizes)?;
+    let mut outcome = Outcome::new();
+    outcome
+        .parameter("file systems", "that of alloc96, original against realloc")
+        .parameter("days of aging", original.aged.days.to_string())
+        .parameter("in use at the end", used_at_the_end(&original))
+        .parameter("data", format!("{} MiB of each size, 25 files a directory", bench.pick(4, 32)));
+    rows(&mut outcome, &original, &realloc, sizes);
+    let sides = [(NAMES[0], &original), (NAMES[1], &realloc)];
+    outcome.figure(rates_figure("read", "Reading files", Phase::Read, sides));
+    outcome.figure(rates_figure("create", "Creating files", Phase::Create, sides));
+    layout(bench, &mut outcome, [&original, &realloc], sizes)?;
+    Ok(outcome)
+}
+
+fn used_at_the_end(side: &Side) -> String {
+    let used = side.aged.use_by_day.last().copied().unwrap_or(0.0);
+    format!("{:.0} % of what users may use", used * 100.0)
+}
+
+fn rows(outcome: &mut Outcome, original: &Side, realloc: &Side, sizes: &[u64]) {
+    let row = |what: String, ours| Row::new(what, Unit::Ratio, Published::NONE, ours, Explain::Agrees);
+    let of = |found: &[crate::testbed::AtSize], size, phase| rate(found, size, phase).unwrap_or(0.0);
+    for phase in [Phase::Read, Phase::Create] {
+        for size in sizes.iter().copied().filter(|size| [16 * K, 64 * K, 96 * K, 104 * K, 1024 * K].contains(size)) {
+            let what = |what: &str| format!("{}, {what}, {} files", phase.name(), size_name(size));
+            let (before, after) = (of(&original.on_empty, size, phase), of(&realloc.on_empty, size, phase));
+            outcome.row(row(what("realloc over original, empty"), after / before));
+            let (before_aged, after_aged) = (of(&original.on_aged, size, phase), of(&realloc.on_aged, size, phase));
+            outcome.row(row(what("realloc over original, aged"), after_aged / before_aged));
+            outcome.row(row(what("aged over empty, original"), before_aged / before));
+            outcome.row(row(what("aged over empty, realloc"), after_aged / after));
+        }
+    }
+    // At which size the two are farthest apart, and how far.
+    let ratios = |first: &[crate::testbed::AtSize], other: &[crate::testbed::AtSize], phase| {
+        let each = sizes.iter().map(|size| (of(other, *size, phase) / of(first, *size, phase), *size));
+        each.collect::<Vec<(f64, u64)>>()
+    };
+    for phase in [Phase::Read, Phase::Create] {
+        let apart = ratios(&original.on_empty, &realloc.on_empty, phase);
+        let most = apart.iter().copied().max_by(|a, b| a.0.ln().abs().total_cmp(&b.0.ln().abs()));
+        let (ratio, at) = most.unwrap_or((1.0, 0));
+        outcome.claim(Claim::new(
+            format!("{}, empty: the two allocators are identical", phase.name()),
+            (ratio - 1.0).abs() <= IDENTICAL,
+            format!("realloc over original is farthest from 1 at {}: {ratio:.3}", size_name(at)),
+            Explain::because("not known"),
+        ));
+    }
+    for (name, side) in [(NAMES[0], original), (NAMES[1], realloc)] {
+        let slower = ratios(&side.on_empty, &side.on_aged, Phase::Read);
+        let (most, at) = slower.iter().copied().max_by(|a, b| a.0.total_cmp(&b.0)).unwrap_or((1.0, 0));
+        outcome.claim(Claim::new(
+            format!("read, {name}: an aged file system is slower at every size"),
+            most < 1.0,
+            format!("aged over empty is greatest at {}: {most:.3}", size_name(at)),
+            Explain::because("not known"),
+        ));
+    }
+    let better = ratios(&original.on_aged, &realloc.on_aged, Phase::Read);
+    let (least, at) = better.iter().copied().min_by(|a, b| a.0.total_cmp(&b.0)).unwrap_or((1.0, 0));
+    outcome.claim(Claim::new(
+        "read, aged: realloc is faster at every size",
+        least > 1.0,
+        format!("realloc over original is least at {}: {least:.3}", size_name(at)),
+        Explain::because("not known"),
+    ));
+}
+
+/// Where the benchmark's own files lie, by size.
+fn layout(
+    bench: &mut Bench<'_>,
+    outcome: &mut Outcome,
+    sides: [&Side; 2],
+    sizes: &[u64],
+) -> Result<(), ExperimentError> {
+    let mut series = Vec::new();
+    for (name, side) in NAMES.into_iter().zip(sides) {
+        let on: [(&str, Ffs); 2] = [("empty", file_system(name)?), ("aged", side.aged.volume.clone())];
+        for (on, volume) in on {
+            let mut scores = Vec::new();
+            for (done, size) in (0_u64..).zip(sizes) {
+                bench.report(&format!("layout by size, {name}, {on}"), done, Some(sizes.len() as u64));
+                scores.push((*size as f64, written_score(&volume, *size)?));
+            }
+            let mean = scores.iter().map(|(_, score)| score).sum::<f64>() / scores.len().max(1) as f64;
+            let what = format!("layout score of files of the benchmark's sizes, mean, {name}, {on}");
+            outcome.row(Row::new(what, Unit::Score, Published::NONE, mean, Explain::Agrees));
+            series.push(Series::in_panel(on, name, scores));
+        }
+    }
+    outcome.figure(Figure {
+        name: "layout".to_owned(),
+        title: "Layout of files of each size, written on each file system".to_owned(),
+        x: Axis::Bytes("file size".to_owned()),
+        y: Axis::Score("layout score".to_owned()),
+        series,
+    });
+    Ok(())
+}
