@@ -106,7 +106,7 @@ pub(super) fn numbers(spec: &DiskSpec) -> Vec<Number> {
 const BENDS: [u32; 8] = [1, 4, 16, 64, 256, 1024, 2048, 4096];
 
 /// Changes of other kinds that may be worth a try.
-pub(super) fn choices(spec: &DiskSpec) -> Vec<Choice> {
+pub(super) fn choices() -> Vec<Choice> {
     let mut choices: Vec<Choice> = Vec::new();
     let mut with = |change: Box<dyn Fn(&mut DiskSpec)>| {
         choices.push(Box::new(move |spec| {

@@ -115,7 +115,7 @@ impl<F: Fn(&DiskSpec) -> f64> Search<'_, F> {
     /// Tries every choice once. One that splits a figure off changes nothing until the new figure has moved, so a choice that costs the same gets a
     /// few numbers' chance.
     fn make_choices(&mut self, rng: &mut Xoshiro256PlusPlus) {
-        let mut order = choices(&self.best);
+        let mut order = choices();
         shuffle(rng, &mut order);
         for choice in order {
             if self.is_over() {

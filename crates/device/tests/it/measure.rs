@@ -4,7 +4,7 @@ use device::disk::spec::DiskSpec;
 use device::disk::{Disk, QueuedDisk};
 use device::fixed::FixedDevice;
 use device::measure::{Measurement, Modelled, Probe, measure};
-use device::{Device as _, Drive, Model};
+use device::{Drive, Model};
 
 fn spec(key: &str) -> DiskSpec {
     let Model::Disk(spec) = Drive::find(key).unwrap().model else { panic!("{key} is a disk") };
