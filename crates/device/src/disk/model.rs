@@ -70,8 +70,9 @@ struct Times {
     write_disconnect: u64,
     minimum_write_seek: u64,
     write_start: u64,
-    write_seek: Option<u64>,
-    read_seek: Option<u64>,
+    /// `[after read, after write]`.
+    write_seek: [Option<u64>; 2],
+    read_seek: [Option<u64>; 2],
     read_sector: u64,
     write_sector: u64,
 }
@@ -149,8 +150,10 @@ impl Disk {
             write_disconnect: ns(controller.write_disconnect_ms),
             minimum_write_seek: ns(controller.minimum_write_seek_ms),
             write_start: ns(spec.cache.write_start_ms),
-            write_seek: controller.write_seek_ms.map(ns),
-            read_seek: controller.read_seek_ms.map(ns),
+            write_seek: [controller.write_seek_ms, controller.write_seek_after_write_ms.or(controller.write_seek_ms)]
+                .map(|ms| ms.map(ns)),
+            read_seek: [controller.read_seek_ms, controller.read_seek_after_write_ms.or(controller.read_seek_ms)]
+                .map(|ms| ms.map(ns)),
             read_sector: ns(spec.bus.read_sector_ms),
             write_sector: ns(spec.bus.write_sector_ms),
         };
@@ -422,7 +425,7 @@ impl Disk {
         }
         let how =
             Approach { first: true, immediate: self.spec.cache.immediate_read && self.full(), ..Approach::default() };
-        let seek_ns = self.times.read_seek.map_or(command_ns, |seek_ns| now_ns + seek_ns);
+        let seek_ns = self.times.read_seek[self.after].map_or(command_ns, |seek_ns| now_ns + seek_ns);
         let start_ns = self.medium_free_ns.max(if self.full() { seek_ns } else { command_ns });
         let medium_ns = self.read_medium(start_ns, request.lbn, request.end(), how, &mut transfer);
         if let Some(segment) = segment {
@@ -524,7 +527,7 @@ impl Disk {
         match self.joinable(request) {
             Some(last) => self.pending[last].end = request.end(),
             None => {
-                let ready_ns = start_ns + self.times.write_seek.unwrap_or(overhead_ns);
+                let ready_ns = start_ns + self.times.write_seek[self.after].unwrap_or(overhead_ns);
                 self.pending.push_back(Pending { lbn: request.lbn, end: request.end(), ready_ns, data_ns });
             }
         }
@@ -560,7 +563,7 @@ impl Disk {
             }
             None => {
                 let data_ns = command_ns + self.times.preparation;
-                let seek_ns = self.times.write_seek.map_or(command_ns, |seek_ns| now_ns + seek_ns);
+                let seek_ns = self.times.write_seek[self.after].map_or(command_ns, |seek_ns| now_ns + seek_ns);
                 (data_ns, seek_ns, self.times.write_disconnect, self.times.reselect)
             }
         };

@@ -126,6 +126,10 @@ pub struct SeekSpec {
     /// Where the long curve begins.
     #[serde(default, skip_serializing_if = "is_default")]
     pub knee_cylinders: u32,
+    /// `[cylinders, ms]`, ascending: how much longer a seek inward (to higher cylinders) takes than one outward over the same distance. Half
+    /// of it is added to the one and taken from the other, so that table and curve are the mean of both. Negative if outward is slower.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub inward_by_distance: Vec<(u32, f64)>,
     /// Switching heads.
     pub head_switch_ms: f64,
     /// Added to each seek or head switch before a write; may be negative where the table was measured with writes.
@@ -134,6 +138,10 @@ pub struct SeekSpec {
     /// `[cylinders, ms]`, ascending: settling by distance, where it is not the same for all; straight lines between, the ends drawn on level.
     #[serde(default, skip_serializing_if = "is_default")]
     pub write_settle_by_distance: Vec<(u32, f64)>,
+    /// `[cylinders, ms]`, ascending: by how much settling before a write varies from seek to seek. A seek's share of it, 0 to 1 and all alike
+    /// likely, follows from the blocks that the arm comes from and goes to, so that the same requests take the same time again.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub write_settle_spread_by_distance: Vec<(u32, f64)>,
 }
 
 /// The electronics' times. "After" is the direction of the request before.
@@ -194,9 +202,15 @@ pub struct ControllerSpec {
     /// From a write's command to the start of its seek, where that is not the whole overhead.
     #[serde(default, skip_serializing_if = "is_default")]
     pub write_seek_ms: Option<f64>,
+    /// The same of a write after a write, where that is another.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub write_seek_after_write_ms: Option<f64>,
     /// From a read's command to the start of its seek, likewise.
     #[serde(default, skip_serializing_if = "is_default")]
     pub read_seek_ms: Option<f64>,
+    /// The same of a read after a write, where that is another.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub read_seek_after_write_ms: Option<f64>,
     /// Whether the bus is kept from command to completion.
     #[serde(default, skip_serializing_if = "is_default")]
     pub never_disconnect: bool,
@@ -486,6 +500,14 @@ impl SeekSpec {
         if !settle.iter().all(|(_, ms)| (-1000.0..=1000.0).contains(ms)) || !settle.is_sorted_by(|a, b| a.0 < b.0) {
             return bad("write_settle_by_distance", "ascending distances with -1000 to 1000 milliseconds");
         }
+        let inward = &self.inward_by_distance;
+        if !inward.iter().all(|(_, ms)| (-1000.0..=1000.0).contains(ms)) || !inward.is_sorted_by(|a, b| a.0 < b.0) {
+            return bad("inward_by_distance", "ascending distances with -1000 to 1000 milliseconds");
+        }
+        let spread = &self.write_settle_spread_by_distance;
+        if !spread.iter().all(|(_, ms)| (0.0..=1000.0).contains(ms)) || !spread.is_sorted_by(|a, b| a.0 < b.0) {
+            return bad("write_settle_spread_by_distance", "ascending distances with 0 to 1000 milliseconds");
+        }
         for &(distance, ms) in &self.table {
             time("table", ms)?;
             if distance == 0 {
@@ -543,6 +565,8 @@ impl ControllerSpec {
         time("minimum_write_seek_ms", self.minimum_write_seek_ms)?;
         time("write_seek_ms", self.write_seek_ms.unwrap_or(0.0))?;
         time("read_seek_ms", self.read_seek_ms.unwrap_or(0.0))?;
+        time("write_seek_after_write_ms", self.write_seek_after_write_ms.unwrap_or(0.0))?;
+        time("read_seek_after_write_ms", self.read_seek_after_write_ms.unwrap_or(0.0))?;
         let Some(extra) = &self.extra_write_disconnect else { return Ok(()) };
         time("extra_write_disconnect.command_ms", extra.command_ms)?;
         time("extra_write_disconnect.first_disconnect_ms", extra.first_disconnect_ms)?;

@@ -22,6 +22,8 @@ pub(super) fn numbers(spec: &DiskSpec) -> Vec<Number> {
     const STEP_MS: f64 = 0.1;
     const LEAST_MS: f64 = 0.002;
     let mut numbers = Vec::new();
+    // Lists as a whole besides their points: what is wrong with all of them is not put right one by one.
+    let mut together = Vec::new();
     let mut number = |at: At, step: f64, least_step: f64| {
         let add = move |spec: &mut DiskSpec, more: f64| at(spec).map(|value| *value += more).is_some();
         numbers.push(Number { add: Box::new(add), step, least_step });
@@ -38,7 +40,14 @@ pub(super) fn numbers(spec: &DiskSpec) -> Vec<Number> {
     }
     macro_rules! points {
         ($($table:ident . $key:ident),* $(,)?) => {
-            $(for n in 0..spec.$table.$key.len() {
+            $(if spec.$table.$key.len() > 1 {
+                let add = |s: &mut DiskSpec, ms: f64| {
+                    s.$table.$key.iter_mut().for_each(|point| point.1 += ms);
+                    !s.$table.$key.is_empty()
+                };
+                together.push(Number { add: Box::new(add), step: STEP_MS, least_step: LEAST_MS });
+            }
+            for n in 0..spec.$table.$key.len() {
                 number(Box::new(move |s| s.$table.$key.get_mut(n).map(|point| &mut point.1)), STEP_MS, LEAST_MS);
             })*
         };
@@ -62,11 +71,15 @@ pub(super) fn numbers(spec: &DiskSpec) -> Vec<Number> {
         controller.write_miss_after_write_ms,
         controller.read_seek_ms,
         controller.write_seek_ms,
+        controller.read_seek_after_write_ms,
+        controller.write_seek_after_write_ms,
     ];
     points![
         controller.write_move_after_read,
         controller.write_move_after_write,
-        seek.write_settle_by_distance
+        seek.inward_by_distance,
+        seek.write_settle_by_distance,
+        seek.write_settle_spread_by_distance,
     ];
     // A tenth of the responses of a bus may be its sectors: the step is small.
     number(Box::new(|s| Some(&mut s.bus.read_sector_ms)), 0.01, 0.0002);
@@ -94,16 +107,22 @@ pub(super) fn numbers(spec: &DiskSpec) -> Vec<Number> {
         }
     }
     if !spec.seek.table.is_empty() {
+        let add = |spec: &mut DiskSpec, ms: f64| {
+            spec.seek.table.iter_mut().for_each(|point| point.1 += ms);
+            !spec.seek.table.is_empty()
+        };
+        numbers.push(Number { add: Box::new(add), step: STEP_MS, least_step: LEAST_MS });
         for n in 0..BENDS.len() {
             let add = move |spec: &mut DiskSpec, ms: f64| bend(&mut spec.seek.table, n, ms);
             numbers.push(Number { add: Box::new(add), step: STEP_MS, least_step: LEAST_MS });
         }
     }
-    numbers
+    together.extend(numbers);
+    together
 }
 
 /// Distances at which a measured seek table is bent, each reaching as far as the next: cylinders.
-const BENDS: [u32; 8] = [1, 4, 16, 64, 256, 1024, 2048, 4096];
+const BENDS: [u32; 13] = [1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096];
 
 /// Changes of other kinds that may be worth a try.
 pub(super) fn choices() -> Vec<Choice> {
@@ -145,6 +164,20 @@ pub(super) fn choices() -> Vec<Choice> {
     with(Box::new(|s| split(&mut s.controller.read_hit_elsewhere_ms, s.controller.read_hit_after_read_ms)));
     with(Box::new(|s| split(&mut s.controller.read_seek_ms, s.controller.read_miss_after_read_ms)));
     with(Box::new(|s| split(&mut s.controller.write_seek_ms, s.controller.write_after_write_ms)));
+    with(Box::new(|s| split(&mut s.controller.read_seek_after_write_ms, s.controller.read_seek_ms.unwrap_or(s.controller.read_miss_after_write_ms))));
+    with(Box::new(|s| split(&mut s.controller.write_seek_after_write_ms, s.controller.write_seek_ms.unwrap_or(s.controller.write_after_write_ms))));
+    with(Box::new(|s| {
+        let settle_ms = s.seek.write_settle_ms;
+        points(&mut s.seek.write_settle_by_distance, |_| settle_ms);
+    }));
+    with(Box::new(|s| points(&mut s.seek.inward_by_distance, |_| 0.0)));
+    with(Box::new(|s| points(&mut s.seek.write_settle_spread_by_distance, |_| 0.0)));
+    with(Box::new(|s| {
+        let far = s.zones.last().map_or(1, |zone| zone.cylinders[1]);
+        if let Some(table) = crate::disk::seek::sampled(&s.seek, far) {
+            (s.seek.table, s.seek.short, s.seek.long, s.seek.knee_cylinders) = (table, None, None, 0);
+        }
+    }));
     for from in [16, 64, 256] {
         with(Box::new(move |s| {
             let (after_read, after_write) = (s.controller.write_after_read_ms, s.controller.write_after_write_ms);
@@ -182,6 +215,13 @@ fn bend(table: &mut [(u32, f64)], n: usize, ms: f64) -> bool {
 
 fn split(figure: &mut Option<f64>, from: f64) {
     figure.get_or_insert(from);
+}
+
+/// Points for what did not depend on the distance.
+fn points(list: &mut Vec<(u32, f64)>, ms: impl Fn(u32) -> f64) {
+    if list.is_empty() {
+        *list = [1, 16, 64, 150, 300, 600, 1000, 2000].map(|distance| (distance, ms(distance))).into();
+    }
 }
 
 fn moves(list: &mut Vec<(u32, f64)>, from: u32, overhead_ms: f64) {

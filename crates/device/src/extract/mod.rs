@@ -84,7 +84,17 @@ pub fn extract(
     let before = fit(start, trace)?;
     let first = &trace[..trace.len() / 2];
     let judge = Judge::new(first);
-    let (found, tried) = search::search(start, effort, |spec| judge.cost(spec, first), progress);
+    let (mut found, mut tried) = (start.clone(), 0);
+    // A model that keeps step with the trace is put right request by request first, which tells much more than distributions do.
+    let keeps_phase = judge.keeps_phase(start, first);
+    if keeps_phase {
+        let one_by_one = Weights { class: 0.0, pair: 1.0 };
+        (found, tried) = search::search(&found, effort, |spec| judge.cost(spec, first, one_by_one), progress);
+    }
+    let weights = Weights { class: 1.0, pair: if keeps_phase { PAIRS_COUNT } else { 0.0 } };
+    let rest = Effort { models: effort.models.saturating_sub(tried), ..effort };
+    let (found, more) = search::search(&found, rest, |spec| judge.cost(spec, first, weights), progress);
+    let tried = tried + more;
     let after = fit(&found, trace)?;
     let measured: Vec<u64> = trace.iter().map(|traced| traced.response_ns).collect();
     let extraction = Extraction {
@@ -122,6 +132,24 @@ struct Judge {
     classes: Vec<(Vec<usize>, Vec<u64>)>,
 }
 
+/// What counts how much: distances within classes, and those of single requests.
+#[derive(Clone, Copy)]
+struct Weights {
+    class: f64,
+    pair: f64,
+}
+
+/// Two responses are of the same moment of a revolution if they differ by less than this share of it.
+const SAME_MOMENT: f64 = 0.02;
+
+/// If so many requests that wait for the medium are, the trace's times and the model's keep step from request to request; by
+/// chance it would be two such shares.
+const KEEPS_PHASE: f64 = 0.2;
+
+/// What a request by itself counts beside its class: a revolution lost here and gained there is no error of the distribution, but tells
+/// where the arm was late.
+const PAIRS_COUNT: f64 = 0.1;
+
 impl Judge {
     fn new(trace: &[Traced]) -> Judge {
         let mut classes: BTreeMap<_, (Vec<usize>, Vec<u64>)> = BTreeMap::new();
@@ -148,9 +176,24 @@ impl Judge {
         Judge { classes }
     }
 
+    /// Whether a model turns as the trace's drive did, from request to request.
+    fn keeps_phase(&self, spec: &DiskSpec, trace: &[Traced]) -> bool {
+        let Ok(replay) = validate::replay(spec, Refinement::Full, trace) else { return false };
+        let revolution_ns = spec.revolution_ns();
+        let (mut waiting, mut same) = (0u64, 0u64);
+        for (traced, &modelled_ns) in trace.iter().zip(&replay.response_ns) {
+            if modelled_ns.min(traced.response_ns) > revolution_ns * 2 / 3 {
+                waiting += 1;
+                let off_ns = traced.response_ns.abs_diff(modelled_ns) as f64;
+                same += u64::from(off_ns < SAME_MOMENT * revolution_ns as f64);
+            }
+        }
+        same as f64 > KEEPS_PHASE * waiting as f64
+    }
+
     /// The root mean square of the distances between measured and modelled responses of the same rank in their class. By classes,
-    /// this is never less than the demerit of all.
-    fn cost(&self, spec: &DiskSpec, trace: &[Traced]) -> f64 {
+    /// this is never less than the demerit of all. Where the model keeps step with the trace, the same over single requests counts a little.
+    fn cost(&self, spec: &DiskSpec, trace: &[Traced], weights: Weights) -> f64 {
         let Ok(replay) = validate::replay(spec, Refinement::Full, trace) else { return f64::INFINITY };
         let mut squares = 0.0;
         let mut modelled = Vec::new();
@@ -160,7 +203,13 @@ impl Judge {
             modelled.sort_unstable();
             squares += measured.iter().zip(&modelled).map(|(a, b)| a.abs_diff(*b) as f64).map(|d| d * d).sum::<f64>();
         }
-        (squares / trace.len().max(1) as f64).sqrt()
+        let mean_root = |squares: f64| (squares / trace.len().max(1) as f64).sqrt();
+        if weights.pair == 0.0 {
+            return weights.class * mean_root(squares);
+        }
+        let off = |(traced, ns): (&Traced, &u64)| (traced.response_ns.abs_diff(*ns) as f64).powi(2);
+        let pairs: f64 = trace.iter().zip(&replay.response_ns).map(off).sum();
+        weights.class * mean_root(squares) + weights.pair * mean_root(pairs)
     }
 }
 

@@ -14,6 +14,9 @@ use stats::random::shuffle;
 const NUMBER_GAIN: f64 = 2e-4;
 const CHOICE_GAIN: f64 = 2e-3;
 
+/// A structure that costs no more than this share gets a chance.
+const CHANCE: f64 = 0.01;
+
 struct Search<'a, F> {
     cost_of: F,
     progress: &'a mut dyn FnMut(u64),
@@ -112,8 +115,7 @@ impl<F: Fn(&DiskSpec) -> f64> Search<'_, F> {
         }
     }
 
-    /// Tries every choice once. One that splits a figure off changes nothing until the new figure has moved, so a choice that costs the same gets a
-    /// few numbers' chance.
+    /// Tries every choice once. One that splits a figure off changes nothing until the new figure has moved, so its new figures get a chance.
     fn make_choices(&mut self, rng: &mut Xoshiro256PlusPlus) {
         let mut order = choices();
         shuffle(rng, &mut order);
@@ -126,7 +128,7 @@ impl<F: Fn(&DiskSpec) -> f64> Search<'_, F> {
             if cost < self.cost * (1.0 - CHOICE_GAIN) {
                 self.best = next;
                 self.cost = cost;
-            } else if (cost - self.cost).abs() < 1e-9 * self.cost {
+            } else if cost < self.cost * (1.0 + CHANCE) {
                 self.chance(next);
             }
         }
@@ -134,12 +136,14 @@ impl<F: Fn(&DiskSpec) -> f64> Search<'_, F> {
 
     /// A structure that changes nothing by itself: taken if one of its new numbers helps.
     fn chance(&mut self, next: DiskSpec) {
-        let is_new = |number: &Number| !(number.add)(&mut self.best.clone(), 0.0);
+        let there = |number: &Number, spec: &DiskSpec| (number.add)(&mut spec.clone(), 0.0);
+        let is_new = |number: &Number| there(number, &next) && !there(number, &self.best);
         let fresh: Vec<Number> = numbers(&next).into_iter().filter(is_new).collect();
         if fresh.is_empty() {
             return;
         }
         let before = (self.best.clone(), self.cost);
+        self.cost = self.cost(&next);
         self.best = next;
         for number in &fresh {
             for step in [number.step, number.step / 4.0] {

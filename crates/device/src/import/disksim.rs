@@ -377,9 +377,11 @@ fn seek_of(
         short: None,
         long: None,
         knee_cylinders: 0,
+        inward_by_distance: Vec::new(),
         head_switch_ms: mechanics.ms("Head switch time")?,
         write_settle_ms: mechanics.number("Add. write settling delay", -1000.0, 1000.0)?,
         write_settle_by_distance: Vec::new(),
+        write_settle_spread_by_distance: Vec::new(),
     };
     let three = || -> Result<[f64; 3], ImportError> {
         Ok([
@@ -528,7 +530,9 @@ fn controller_of(
         read_disconnect_after_write_ms: ms("Read disconnect afterwrite")?,
         write_disconnect_ms: ms("Write disconnect overhead")?,
         write_seek_ms: None,
+        write_seek_after_write_ms: None,
         read_seek_ms: None,
+        read_seek_after_write_ms: None,
         never_disconnect: disk.flag("Never disconnect")?,
         minimum_write_seek_ms: ms("Minimum seek delay")?,
         extra_write_disconnect: extra.then_some(extra_write_disconnect),

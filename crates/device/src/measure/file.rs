@@ -115,9 +115,11 @@ impl Measurement {
             short: None,
             long: None,
             knee_cylinders: 0,
+            inward_by_distance: Vec::new(),
             head_switch_ms: self.head_switch_ns.map_or(0.0, ms),
             write_settle_ms: 0.5,
             write_settle_by_distance: Vec::new(),
+            write_settle_spread_by_distance: Vec::new(),
         };
         spec.controller.read_hit_after_read_ms = hit_ms;
         spec.controller.read_hit_after_write_ms = hit_ms;
