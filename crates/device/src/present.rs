@@ -267,11 +267,21 @@ pub fn measurement(found: &Measurement) -> Document {
     }
     document.heading("By place").table(rates);
     if found.arm {
-        let columns = [("Place", "place"), ("Sectors a track", "sectors"), ("Track skew", "track_skew_ns"), ("Cylinder skew", "cylinder_skew_ns")];
+        let columns = [
+            ("Place", "place"),
+            ("Sectors a track", "sectors"),
+            ("Track skew", "track_skew_ns"),
+            ("Cylinder skew", "cylinder_skew_ns"),
+        ];
         let mut tracks = Table::new("tracks", "", &columns);
         let ns = |ns: Option<f64>| ns.map_or(Cell::from(""), Cell::Ns);
         for at in &found.tracks {
-            let cells = [Cell::Share(at.place), Cell::Count(u64::from(at.sectors)), ns(at.track_skew_ns), ns(at.cylinder_skew_ns)];
+            let cells = [
+                Cell::Share(at.place),
+                Cell::Count(u64::from(at.sectors)),
+                ns(at.track_skew_ns),
+                ns(at.cylinder_skew_ns),
+            ];
             tracks.row(cells.into());
         }
         let mut seeks = Table::new("seeks", "", &[("Cylinders", "cylinders"), ("Seek", "seek_ns")]);

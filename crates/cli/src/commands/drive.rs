@@ -226,7 +226,8 @@ fn measure(args: &Measure) -> failure::Result<ExitCode> {
         }
         None => {
             let path = Path::new(&args.device);
-            let disk = RawDisk::open(path).map_err(|error| failure::bad_input(format!("{}: {error}", output::shown(path))))?;
+            let disk =
+                RawDisk::open(path).map_err(|error| failure::bad_input(format!("{}: {error}", output::shown(path))))?;
             device::measure::measure(&output::shown(path), &mut RealDisk(disk), args.seed)
         }
     };

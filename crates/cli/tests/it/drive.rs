@@ -96,7 +96,13 @@ fn drives_are_imported_fitted_and_validated() {
     let fitted = d.path().join("fitted.toml");
     let extract = |models: &str| {
         let mut command = fsage();
-        command.arg("extract").arg(&trace).arg("--from").arg(&toml).args(["--models", models, "--json", "--drive"]).arg(&fitted);
+        command
+            .arg("extract")
+            .arg(&trace)
+            .arg("--from")
+            .arg(&toml)
+            .args(["--models", models, "--json", "--drive"])
+            .arg(&fitted);
         let run = command.assert().success();
         serde_json::from_slice::<Value>(&run.get_output().stdout).unwrap()
     };

@@ -9,7 +9,7 @@ pub struct Seek {
     by_distance_ns: Vec<u32>,
     /// The same for what a write adds.
     settle_ns: Vec<i32>,
-    /// Half of what a seek inward takes longer than one outward; empty where both are alike.
+    /// What a seek inward takes longer than one outward; empty where both are alike.
     inward_ns: Vec<i32>,
     /// By how much settling varies; empty if it does not.
     spread_ns: Vec<u32>,
@@ -30,7 +30,7 @@ impl Seek {
         let spread = |distance| (between(points, distance as u32).unwrap_or(0.0) * 1e6).round() as u32;
         let spread_ns = if points.is_empty() { Vec::new() } else { (0..by_distance_ns.len()).map(spread).collect() };
         let points = &spec.seek.inward_by_distance;
-        let inward = |distance| (between(points, distance as u32).unwrap_or(0.0) * 0.5e6).round() as i32;
+        let inward = |distance| (between(points, distance as u32).unwrap_or(0.0) * 1e6).round() as i32;
         let inward_ns = if points.is_empty() { Vec::new() } else { (0..by_distance_ns.len()).map(inward).collect() };
         Seek { by_distance_ns, settle_ns, inward_ns, spread_ns, head_switch_ns: ns(spec.seek.head_switch_ms) }
     }
@@ -45,10 +45,10 @@ impl Seek {
     pub fn move_ns(&self, from: (u32, u32), to: (u32, u32), write: bool) -> u64 {
         let distance = (from.0.abs_diff(to.0) as usize).min(self.by_distance_ns.len() - 1);
         let mut arm_ns = u64::from(self.by_distance_ns[distance]);
-        if distance > 0
-            && let Some(&half_ns) = self.inward_ns.get(distance)
+        if to.0 > from.0
+            && let Some(&inward_ns) = self.inward_ns.get(distance)
         {
-            arm_ns = arm_ns.saturating_add_signed(i64::from(if to.0 > from.0 { half_ns } else { -half_ns }));
+            arm_ns = arm_ns.saturating_add_signed(i64::from(inward_ns));
         }
         let head_ns = if from.1 == to.1 { 0 } else { self.head_switch_ns };
         let move_ns = arm_ns.max(head_ns);

@@ -126,8 +126,8 @@ pub struct SeekSpec {
     /// Where the long curve begins.
     #[serde(default, skip_serializing_if = "is_default")]
     pub knee_cylinders: u32,
-    /// `[cylinders, ms]`, ascending: how much longer a seek inward (to higher cylinders) takes than one outward over the same distance. Half
-    /// of it is added to the one and taken from the other, so that table and curve are the mean of both. Negative if outward is slower.
+    /// `[cylinders, ms]`, ascending: how much longer a seek inward (to higher cylinders) takes than one outward over the same distance,
+    /// of which table and curve are then. Negative if outward is slower.
     #[serde(default, skip_serializing_if = "is_default")]
     pub inward_by_distance: Vec<(u32, f64)>,
     /// Switching heads.
@@ -402,7 +402,9 @@ impl DiskSpec {
         } else if limit > segment {
             trap(
                 "cache.read_ahead_sectors",
-                format!("{limit}: more than a segment of {segment} sectors, so reading ahead drops the segment's start"),
+                format!(
+                    "{limit}: more than a segment of {segment} sectors, so reading ahead drops the segment's start"
+                ),
             );
         } else if limit == 0 && natural > segment {
             trap(

@@ -134,7 +134,8 @@ pub(super) fn choices() -> Vec<Choice> {
             (other != *spec).then_some(other)
         }));
     };
-    for read_ahead in [ReadAhead::None, ReadAhead::Track, ReadAhead::Cylinder, ReadAhead::Segment, ReadAhead::NextTrack] {
+    for read_ahead in [ReadAhead::None, ReadAhead::Track, ReadAhead::Cylinder, ReadAhead::Segment, ReadAhead::NextTrack]
+    {
         with(Box::new(move |s| s.cache.read_ahead = read_ahead));
     }
     for report in [WriteReport::Medium, WriteReport::Buffer] {
@@ -153,7 +154,9 @@ pub(super) fn choices() -> Vec<Choice> {
         let step = move |value: u32| if more { value.saturating_add(1) } else { value.saturating_sub(1) };
         with(Box::new(move |s| s.cache.segments = step(s.cache.segments)));
         with(Box::new(move |s| s.cache.write_segments = step(s.cache.write_segments)));
-        with(Box::new(move |s| s.seek.knee_cylinders = if more { s.seek.knee_cylinders * 9 / 8 } else { s.seek.knee_cylinders * 8 / 9 }));
+        with(Box::new(move |s| {
+            s.seek.knee_cylinders = if more { s.seek.knee_cylinders * 9 / 8 } else { s.seek.knee_cylinders * 8 / 9 }
+        }));
     }
     for sectors in [0, 1, 2, 4, 8, 16, 32] {
         with(Box::new(move |s| s.cache.write_start_sectors = sectors));
@@ -164,8 +167,18 @@ pub(super) fn choices() -> Vec<Choice> {
     with(Box::new(|s| split(&mut s.controller.read_hit_elsewhere_ms, s.controller.read_hit_after_read_ms)));
     with(Box::new(|s| split(&mut s.controller.read_seek_ms, s.controller.read_miss_after_read_ms)));
     with(Box::new(|s| split(&mut s.controller.write_seek_ms, s.controller.write_after_write_ms)));
-    with(Box::new(|s| split(&mut s.controller.read_seek_after_write_ms, s.controller.read_seek_ms.unwrap_or(s.controller.read_miss_after_write_ms))));
-    with(Box::new(|s| split(&mut s.controller.write_seek_after_write_ms, s.controller.write_seek_ms.unwrap_or(s.controller.write_after_write_ms))));
+    with(Box::new(|s| {
+        split(
+            &mut s.controller.read_seek_after_write_ms,
+            s.controller.read_seek_ms.unwrap_or(s.controller.read_miss_after_write_ms),
+        )
+    }));
+    with(Box::new(|s| {
+        split(
+            &mut s.controller.write_seek_after_write_ms,
+            s.controller.write_seek_ms.unwrap_or(s.controller.write_after_write_ms),
+        )
+    }));
     with(Box::new(|s| {
         let settle_ms = s.seek.write_settle_ms;
         points(&mut s.seek.write_settle_by_distance, |_| settle_ms);

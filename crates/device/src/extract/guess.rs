@@ -1,22 +1,25 @@
 //! A disk to begin with where nobody knows better.
 
+use crate::Operation;
 use crate::disk::Scheduler;
 use crate::disk::spec::{
     BusSpec, CacheSpec, ControllerSpec, DiskSpec, HeadOrder, ReadAhead, SeekSpec, Sparing, WriteReport, ZoneSpec,
 };
 use crate::validate::Traced;
-use crate::Operation;
 
 /// A disk as large as a trace needs, with figures of a drive of the middle of the nineties: one zone, eight surfaces. Only its speed of
 /// rotation and when it reports writes are read off the trace.
 pub fn guess(trace: &[Traced]) -> DiskSpec {
     const HEADS: u32 = 8;
     const SECTORS: u32 = 128;
+    // Rather longer tracks than more cylinders.
+    const CYLINDERS: u64 = 50_000;
     let last = trace.iter().map(|traced| traced.request.end().0).max().unwrap_or(1);
     let largest = trace.iter().map(|traced| traced.request.sectors).max().unwrap_or(1).max(128);
-    let most_cylinders = u64::from(crate::disk::spec::MAX_CYLINDERS);
-    let sectors = SECTORS.max(u32::try_from(last.div_ceil(u64::from(HEADS) * most_cylinders)).unwrap_or(1_000_000));
-    let cylinders = last.div_ceil(u64::from(HEADS) * u64::from(sectors)).clamp(2, most_cylinders) as u32;
+    let tracks = last.div_ceil(u64::from(HEADS) * CYLINDERS);
+    let sectors = u32::try_from(tracks).unwrap_or(u32::MAX).clamp(SECTORS, 1_000_000);
+    let most = u64::from(crate::disk::spec::MAX_CYLINDERS);
+    let cylinders = last.div_ceil(u64::from(HEADS) * u64::from(sectors)).clamp(2, most) as u32;
     let median_ms = |operation: Operation| -> Option<f64> {
         let of = trace.iter().filter(|traced| traced.request.operation == operation);
         let responses: Vec<f64> = of.map(|traced| traced.response_ns as f64 / 1e6).collect();
@@ -28,7 +31,15 @@ pub fn guess(trace: &[Traced]) -> DiskSpec {
         _ => false,
     };
     // A read without a seek takes half a revolution more than its overhead, one with a seek that and a seek of about as long.
-    let rpm = median_ms(Operation::Read).map_or(5400.0, |ms| if ms < 9.0 { 10_000.0 } else if ms < 13.0 { 7200.0 } else { 5400.0 });
+    let rpm = median_ms(Operation::Read).map_or(5400.0, |ms| {
+        if ms < 9.0 {
+            10_000.0
+        } else if ms < 13.0 {
+            7200.0
+        } else {
+            5400.0
+        }
+    });
     let far = f64::from(cylinders - 1);
     DiskSpec {
         sector_bytes: 512,
@@ -105,6 +116,11 @@ pub fn guess(trace: &[Traced]) -> DiskSpec {
             immediate_write: false,
             write_report: if buffered { WriteReport::Buffer } else { WriteReport::Medium },
         },
-        bus: BusSpec { read_sector_ms: 0.1, write_sector_ms: 0.1, max_transfer_sectors: largest.min(1_048_576), queue_depth: 1 },
+        bus: BusSpec {
+            read_sector_ms: 0.1,
+            write_sector_ms: 0.1,
+            max_transfer_sectors: largest.min(1_048_576),
+            queue_depth: 1,
+        },
     }
 }

@@ -20,15 +20,8 @@ use std::rc::Rc;
 const SECTOR_BYTES: u32 = 512;
 
 /// Blocks that the drive is made of.
-const DESCRIBE: [&str; 7] = [
-    "disksim_disk",
-    "disksim_bus",
-    "disksim_ioqueue",
-    "dm_disk",
-    "dm_layout_g1",
-    "dm_layout_g1_zone",
-    "dm_mech_g1",
-];
+const DESCRIBE: [&str; 7] =
+    ["disksim_disk", "disksim_bus", "disksim_ioqueue", "dm_disk", "dm_layout_g1", "dm_layout_g1_zone", "dm_mech_g1"];
 
 /// A block that remembers what it was asked for.
 struct Reader<'a> {
@@ -230,23 +223,22 @@ pub(super) fn drive(
 /// The disk that is meant: the only one, the only one that is instantiated, or the one that is named.
 fn chosen<'a>(shown: &str, file: &'a File, name: Option<&str>) -> Result<&'a Block, ImportError> {
     let disks: Vec<&Rc<Block>> = file.blocks.iter().filter(|block| block.kind == "disksim_disk").collect();
-    let names = |disks: &[&Rc<Block>]| {
-        disks.iter().filter_map(|disk| disk.name.as_deref()).collect::<Vec<_>>().join(", ")
-    };
+    let names =
+        |disks: &[&Rc<Block>]| disks.iter().filter_map(|disk| disk.name.as_deref()).collect::<Vec<_>>().join(", ");
     let error = |why: String| ImportError::Line { file: shown.to_owned(), line: 1, why };
     if let Some(name) = name {
         let found = disks.iter().find(|disk| disk.name.as_deref() == Some(name));
-        return found.map(|disk| &***disk).ok_or_else(|| {
-            error(format!("there is no disksim_disk {name} in it; there are: {}", names(&disks)))
-        });
+        return found
+            .map(|disk| &***disk)
+            .ok_or_else(|| error(format!("there is no disksim_disk {name} in it; there are: {}", names(&disks))));
     }
     let made = |disk: &&&Rc<Block>| file.instances.iter().any(|(_, block)| disk.name.as_deref() == Some(block));
     let used: Vec<&Rc<Block>> = disks.iter().filter(made).copied().collect();
     match (disks.as_slice(), used.as_slice()) {
         ([disk], _) | (_, [disk]) => Ok(disk),
-        ([], _) => Err(error(
-            "no disksim_disk is in it; give the .parv or the .diskspecs that names the model".to_owned(),
-        )),
+        ([], _) => {
+            Err(error("no disksim_disk is in it; give the .parv or the .diskspecs that names the model".to_owned()))
+        }
         _ => Err(error(format!("several disks are in it: {}; `--disk NAME` chooses", names(&disks)))),
     }
 }
@@ -255,7 +247,10 @@ fn expect_kind(reader: &Reader<'_>, kind: &str) -> Result<(), ImportError> {
     if reader.block.kind == kind {
         return Ok(());
     }
-    Err(reader.block.place.error(format!("a {} where a {kind} is expected; other models are not read", reader.block.kind)))
+    Err(reader
+        .block
+        .place
+        .error(format!("a {} where a {kind} is expected; other models are not read", reader.block.kind)))
 }
 
 fn layout_of(layout: &Reader<'_>, warnings: &mut Warnings) -> Result<(Sparing, u32, HeadOrder), ImportError> {
@@ -298,9 +293,9 @@ fn zones_of(layout: &Reader<'_>, file: &File, warnings: &mut Warnings) -> Result
     for (value, place) in list {
         let block = match value {
             Value::Block(block) => block,
-            Value::Word(name) => {
-                file.named(name).ok_or_else(|| place.error(format!("{name}: no block of this name stands before it")))?
-            }
+            Value::Word(name) => file
+                .named(name)
+                .ok_or_else(|| place.error(format!("{name}: no block of this name stands before it")))?,
             other => return Err(place.error(format!("{other} where a zone is expected"))),
         };
         let reader = Reader { block };
@@ -434,9 +429,9 @@ fn seek_of(
             spec.table = seek::read_curve(&at, read, Some(&curve.place))?;
         }
         other => {
-            return Err(kind.place.error(format!(
-                "Seek type = {other}: constant, linear, curve, hpl, hplplus10 or extracted"
-            )));
+            return Err(kind
+                .place
+                .error(format!("Seek type = {other}: constant, linear, curve, hpl, hplplus10 or extracted")));
         }
     }
     if let Some(file) = file {
@@ -732,5 +727,8 @@ fn bus_of(disk: &Reader<'_>, file: &File, warnings: &mut Warnings) -> Result<(Bu
         };
         warnings.about(own, why);
     }
-    Ok((BusSpec { read_sector_ms: read_ms, write_sector_ms: write_ms, max_transfer_sectors: 65_535, queue_depth }, source))
+    Ok((
+        BusSpec { read_sector_ms: read_ms, write_sector_ms: write_ms, max_transfer_sectors: 65_535, queue_depth },
+        source,
+    ))
 }

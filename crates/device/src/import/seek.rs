@@ -30,7 +30,10 @@ pub(super) fn read_curve(path: &Path, read: Read<'_>, from: Option<&Place>) -> R
             Some((distance.trim().parse::<u32>().ok()?, ms))
         });
         let Some(point) = point else {
-            return Err(error(n, format!("{:?} is no point `CYLINDERS, MS`", line.chars().take(60).collect::<String>())));
+            return Err(error(
+                n,
+                format!("{:?} is no point `CYLINDERS, MS`", line.chars().take(60).collect::<String>()),
+            ));
         };
         if points.last().map_or(point.0 == 0, |last| point.0 <= last.0) {
             return Err(error(n, format!("distance {}: distances ascend from 1 cylinder", point.0)));

@@ -22,7 +22,7 @@ pub struct Buffer {
 }
 
 /// Trials of each question.
-const TRIALS: u32 = 5;
+const TRIALS: u32 = 6;
 
 /// No reading ahead takes longer.
 const REST_NS: u64 = 300_000_000;
@@ -33,19 +33,25 @@ const SECTORS_MAX: u64 = 1 << 16;
 /// A question to the buffer.
 struct Asked<'r, 'a> {
     reader: &'r mut Reader<'a>,
-    /// Hits take nearly the same time; misses are spread over a revolution.
-    spread_ns: f64,
-    /// And no hit takes longer.
-    most_ns: f64,
+    /// Hits take nearly the same time, and less than most of this; misses are spread over it.
+    revolution_ns: f64,
 }
 
 impl Asked<'_, '_> {
     /// The times of a last read after what `before` does at a fresh place.
-    fn times(&mut self, before: impl Fn(&mut Reader<'_>, u64) -> io::Result<()>, behind: u64, sectors: u32) -> io::Result<Vec<u64>> {
+    fn times(
+        &mut self,
+        before: impl Fn(&mut Reader<'_>, u64) -> io::Result<()>,
+        behind: u64,
+        sectors: u32,
+    ) -> io::Result<Vec<u64>> {
         let mut times = Vec::new();
         for _ in 0..TRIALS {
             let place = self.reader.anywhere(2 * SECTORS_MAX);
             before(self.reader, place)?;
+            // A miss would come at the same moment of a revolution each time, and look like a hit.
+            let moment_ns = self.reader.below(self.revolution_ns as u64);
+            self.reader.rest(moment_ns)?;
             times.push(self.reader.read(place + behind, sectors)?);
         }
         Ok(times)
@@ -53,7 +59,7 @@ impl Asked<'_, '_> {
 
     fn is_hit(&self, times: &[u64]) -> bool {
         let (least, most) = (times.iter().min().copied().unwrap_or(0), times.iter().max().copied().unwrap_or(0));
-        ((most - least) as f64) < self.spread_ns && (most as f64) < self.most_ns
+        ((most - least) as f64) < self.revolution_ns / 6.0 && (most as f64) < 0.8 * self.revolution_ns
     }
 
     fn hits(&mut self, before: impl Fn(&mut Reader<'_>, u64) -> io::Result<()>, behind: u64) -> io::Result<bool> {
@@ -81,9 +87,9 @@ impl Asked<'_, '_> {
 }
 
 /// Asks the buffer.
-pub(super) fn find(reader: &mut Reader<'_>, revolution_ns: f64, random_ns: f64) -> io::Result<Buffer> {
+pub(super) fn find(reader: &mut Reader<'_>, revolution_ns: f64, track_sectors: u32) -> io::Result<Buffer> {
     let limit = SECTORS_MAX.min(reader.capacity / 8);
-    let mut asked = Asked { reader, spread_ns: revolution_ns / 6.0, most_ns: random_ns };
+    let mut asked = Asked { reader, revolution_ns };
     let one = |reader: &mut Reader<'_>, place: u64| reader.read(place, 1).map(drop);
     let keeps = asked.hits(one, 0)?;
     let rested = |reader: &mut Reader<'_>, place: u64| {
@@ -148,6 +154,9 @@ pub(super) fn find(reader: &mut Reader<'_>, revolution_ns: f64, random_ns: f64) 
     } else {
         0
     };
+    // While the moment of the question is waited for, reading ahead goes on at the end and drops as much of the start.
+    let dropped = ahead.min(u64::from(track_sectors) * u64::from(TRIALS) / u64::from(TRIALS + 1));
+    let longest = if longest > 0 { longest + dropped } else { 0 };
     let count = |n: u64| u32::try_from(n).unwrap_or(u32::MAX);
     Ok(Buffer {
         keeps,

@@ -18,7 +18,10 @@ impl Measurement {
         source("disk.capacity_sectors", format!("{measured}: its size"));
         source("disk.heads", self.surfaces_source(&measured));
         source("disk.rpm", format!("{measured}: reads that go backwards"));
-        source("disk.zones", format!("{measured}: tracks at {} places; where a zone begins is not known", self.tracks.len()));
+        source(
+            "disk.zones",
+            format!("{measured}: tracks at {} places; where a zone begins is not known", self.tracks.len()),
+        );
         source("disk.seek", format!("{measured}: the least time of random pairs of reads by distance"));
         source(
             "disk.seek.head_switch_ms",
@@ -100,7 +103,9 @@ impl Measurement {
         }
         let sector_ns = self.buffer.sector_ns.unwrap_or(0.0);
         // On a track the last of a read is data; the rest of the least time is the command's.
-        let miss_ms = ms((self.miss_ns - sector_ns - rotation.revolution_ns / f64::from(self.tracks.first()?.sectors.max(1))).max(0.0));
+        let miss_ms =
+            ms((self.miss_ns - sector_ns - rotation.revolution_ns / f64::from(self.tracks.first()?.sectors.max(1)))
+                .max(0.0));
         let hit_ms = self.buffer.hit_ns.map_or(miss_ms, ms);
         let ahead = self.buffer.read_ahead_sectors.unwrap_or(0);
         let segment_sectors = self.buffer.segment_sectors.unwrap_or(ahead).max(ahead).max(1);

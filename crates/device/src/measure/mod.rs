@@ -111,7 +111,10 @@ pub fn measure(device: &str, probe: &mut dyn Probe, seed: u64) -> io::Result<Mea
     }
     // Without a rotation hits and misses cannot be told apart.
     let buffer = match &rotation {
-        Some(rotation) => buffer::find(&mut reader, rotation.revolution_ns, random_ns)?,
+        Some(rotation) => {
+            let sectors: Vec<f64> = tracks.iter().map(|tracks| f64::from(tracks.sectors)).collect();
+            buffer::find(&mut reader, rotation.revolution_ns, stats::median(&sectors).unwrap_or(0.0) as u32)?
+        }
         None => Buffer::default(),
     };
     let (seeks, head_switch_ns, miss_ns) =
@@ -119,7 +122,8 @@ pub fn measure(device: &str, probe: &mut dyn Probe, seed: u64) -> io::Result<Mea
     let moves = seeks.last().is_some_and(|far| far.seek_ns > random_ns * 0.05);
     if rotation.is_none() {
         remarks.push(
-            "No rotation shows: reads that go backwards by more and more sectors do not come sooner and sooner.".to_owned(),
+            "No rotation shows: reads that go backwards by more and more sectors do not come sooner and sooner."
+                .to_owned(),
         );
     } else if !moves {
         remarks.push("Reads far apart take as long as reads side by side: nothing moves between them.".to_owned());

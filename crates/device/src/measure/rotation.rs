@@ -82,7 +82,10 @@ fn line(reader: &mut Reader<'_>, place: f64, distances: &[u64]) -> io::Result<Ve
 fn falling(points: &[(f64, f64)]) -> Option<(f64, f64, f64)> {
     let fall = 1 + points.windows(2).take_while(|pair| pair[1].1 < pair[0].1).count();
     let points = points.get(..fall.min(points.len()))?;
-    if points.len() < 3 {
+    // Longer steps cross more tracks than not, and their skew is no sector.
+    let first = points.first()?.1;
+    let points: Vec<(f64, f64)> = points.iter().copied().filter(|point| point.1 > (1.0 - STEP_MOST) * first).collect();
+    if points.len() < 4 {
         return None;
     }
     let n = points.len() as f64;
@@ -96,14 +99,20 @@ fn falling(points: &[(f64, f64)]) -> Option<(f64, f64, f64)> {
     Some((-slope, my - slope * mx, xy * xy / (xx * yy)))
 }
 
+/// Distances of the steps, for tracks of a few sectors and for tracks of many.
+fn distances(scale: u64) -> Vec<u64> {
+    [2, 4, 6, 8, 10, 12].map(|k| k * scale).into()
+}
+
+const SCALES: [u64; 3] = [1, 4, 16];
+
 /// The rotation, if there is one.
 pub(super) fn find(reader: &mut Reader<'_>) -> io::Result<Option<Rotation>> {
     let mut found: Vec<Rotation> = Vec::new();
     // Which distances fit depends on the sectors of a track, which nobody knows yet.
-    for scale in [1, 4, 16] {
-        for place in [0.1, 0.3] {
-            let distances: Vec<u64> = [2, 4, 6, 8, 10, 12].map(|k| k * scale).into();
-            let points = line(reader, place, &distances)?;
+    for scale in SCALES {
+        for place in [0.1, 0.3, 0.6] {
+            let points = line(reader, place, &distances(scale))?;
             if let Some((_, revolution_ns, straightness)) = falling(&points)
                 && straightness >= STRAIGHT
                 && REVOLUTION_NS.contains(&revolution_ns)
@@ -114,32 +123,35 @@ pub(super) fn find(reader: &mut Reader<'_>) -> io::Result<Option<Rotation>> {
         }
     }
     // They must agree: noise has a slope now and then, and never the same beginning.
-    let revolutions: Vec<u64> = found.iter().map(|rotation| rotation.revolution_ns as u64).collect();
-    let middle = median(&revolutions);
-    let agreeing: Vec<&Rotation> =
-        found.iter().filter(|rotation| (rotation.revolution_ns / middle - 1.0).abs() < 0.02).collect();
-    let best = agreeing.iter().max_by(|a, b| a.straightness.total_cmp(&b.straightness));
-    Ok(if agreeing.len() >= 3 { best.map(|best| **best) } else { None })
+    let agreeing = |one: &Rotation| {
+        found.iter().filter(|other| (other.revolution_ns / one.revolution_ns - 1.0).abs() < 0.01).count()
+    };
+    let best = found.iter().max_by(|a, b| {
+        (agreeing(a), a.straightness).partial_cmp(&(agreeing(b), b.straightness)).unwrap_or(std::cmp::Ordering::Equal)
+    });
+    Ok(best.filter(|best| agreeing(best) >= 2).copied())
 }
 
-/// The sectors of a track at a place.
+/// Steps that go further than this share of a revolution cross a track too often to be compared.
+const STEP_MOST: f64 = 0.3;
+
+/// The sectors of a track at a place: the time of a sector from short steps, made more exact by longer ones that agree.
 pub(super) fn tracks_at(reader: &mut Reader<'_>, rotation: &Rotation, place: f64) -> io::Result<Tracks> {
-    let mut best: Option<(f64, f64)> = None;
-    for scale in [1, 4, 16] {
-        let distances: Vec<u64> = [2, 4, 6, 8, 10, 12].map(|k| k * scale).into();
-        let points = line(reader, place, &distances)?;
-        // The revolution is known: each point has a sector's time by itself.
-        let longest = points.iter().rev().find(|(_, ns)| {
-            let fallen = rotation.revolution_ns - ns;
-            fallen > 0.05 * rotation.revolution_ns && fallen < 0.6 * rotation.revolution_ns
-        });
-        if let Some((k, ns)) = longest
-            && best.is_none_or(|(known, _)| *k > known)
-        {
-            best = Some((*k, (rotation.revolution_ns - ns) / k));
+    let revolution_ns = rotation.revolution_ns;
+    let mut sector_ns: Option<f64> = None;
+    for scale in SCALES {
+        for (k, ns) in line(reader, place, &distances(scale))? {
+            let each_ns = (revolution_ns - ns) / k;
+            let fits = match sector_ns {
+                None => each_ns > 0.0,
+                Some(known_ns) => (each_ns - known_ns).abs() * k < 0.25 * known_ns * k + 0.003 * revolution_ns,
+            };
+            if fits && each_ns > 0.0 && each_ns * k < STEP_MOST * revolution_ns {
+                sector_ns = Some(each_ns);
+            }
         }
     }
-    let sectors = best.map_or(0.0, |(_, sector_ns)| (rotation.revolution_ns / sector_ns).round());
+    let sectors = sector_ns.map_or(0.0, |sector_ns| (revolution_ns / sector_ns).round());
     Ok(Tracks { place, sectors: sectors.clamp(0.0, 1e6) as u32, track_skew_ns: None, cylinder_skew_ns: None })
 }
 

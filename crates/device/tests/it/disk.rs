@@ -298,7 +298,9 @@ fn a_serpentine_disk_goes_on_on_the_same_surface() {
     serpentine.head_order = HeadOrder::SerpentineInZone;
     let disk = Disk::new(serpentine);
     let cylinder = 19 * 72;
-    for (lbn, cylinder, head) in [(0, 0, 0), (cylinder - 1, 0, 18), (cylinder, 1, 18), (2 * cylinder - 1, 1, 0), (2 * cylinder, 2, 0)] {
+    for (lbn, cylinder, head) in
+        [(0, 0, 0), (cylinder - 1, 0, 18), (cylinder, 1, 18), (2 * cylinder - 1, 1, 0), (2 * cylinder, 2, 0)]
+    {
         let place = disk.geometry().place(Lbn(lbn)).unwrap();
         assert_eq!((place.cylinder, place.head), (cylinder as u32, head), "block {lbn}");
         assert_eq!(disk.geometry().block(place), Some(Lbn(lbn)));
@@ -366,8 +368,11 @@ fn a_hit_elsewhere_may_cost_more_than_one_that_goes_on() {
 #[test]
 fn what_is_out_of_order_in_moves_is_refused() {
     let text = device::catalogue().iter().find(|(key, _)| *key == "hp-97560").unwrap().1;
-    for (moves, taken) in [("[[0, 1.0], [4, 2.0]]", true), ("[[1, 1.0]]", false), ("[[0, 1.0], [0, 2.0]]", false), ("[[0, -1.0]]", false)] {
-        let text = text.replace("[disk.controller]\n", &format!("[disk.controller]\nwrite_move_after_read = {moves}\n"));
+    for (moves, taken) in
+        [("[[0, 1.0], [4, 2.0]]", true), ("[[1, 1.0]]", false), ("[[0, 1.0], [0, 2.0]]", false), ("[[0, -1.0]]", false)]
+    {
+        let text =
+            text.replace("[disk.controller]\n", &format!("[disk.controller]\nwrite_move_after_read = {moves}\n"));
         let drive = Drive::parse("d", "d.toml", &text);
         assert_eq!(drive.is_ok(), taken, "{moves}");
         assert!(taken || drive.unwrap_err().to_string().contains("disk.controller.write_move_after_read"));

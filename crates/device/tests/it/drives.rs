@@ -103,21 +103,21 @@ fn every_key_and_value_of_a_file_is_on_the_page() {
         ("hp-97560", "[[disk.zones]]\n", "## `[[disk.zones]]`"),
         ("hp-97560", "[disk.seek]\n", "## `[disk.seek]`"),
         ("hp-97560", "[disk.controller]\n", "## `[disk.controller]`"),
-        (
-            "hp-c2247a",
-            "[disk.controller.extra_write_disconnect]\n",
-            "### `[disk.controller.extra_write_disconnect]`",
-        ),
+        ("hp-c2247a", "[disk.controller.extra_write_disconnect]\n", "### `[disk.controller.extra_write_disconnect]`"),
         ("hp-97560", "[disk.cache]\n", "## `[disk.cache]`"),
         ("hp-97560", "[disk.bus]\n", "## `[disk.bus]`"),
         ("ssd-sata", "[ssd]\n", "## `[ssd]`"),
         ("hp-97560", "name =", "## The top"),
     ] {
-        let to = if from.starts_with('[') { format!("{from}no_such_key = 1\n") } else { format!("no_such_key = 1\n{from}") };
+        let to =
+            if from.starts_with('[') { format!("{from}no_such_key = 1\n") } else { format!("no_such_key = 1\n{from}") };
         let keys = expected(&edited(key, from, &to).unwrap_err().to_string());
         assert!(keys.len() > 3, "{from}: {keys:?}");
-        let rows: Vec<&str> =
-            section(heading).lines().filter(|line| line.starts_with("| `")).map(|line| line.split('|').nth(1).unwrap()).collect();
+        let rows: Vec<&str> = section(heading)
+            .lines()
+            .filter(|line| line.starts_with("| `"))
+            .map(|line| line.split('|').nth(1).unwrap())
+            .collect();
         for key in &keys {
             assert!(rows.iter().any(|row| row.contains(&format!("`{key}`"))), "{heading} has no row of {key}");
         }
@@ -136,7 +136,9 @@ fn every_key_and_value_of_a_file_is_on_the_page() {
         ("write_report = \"medium\"", "write_report = 'x'"),
     ] {
         let text = catalogue().iter().find(|(k, _)| *k == "hp-97560").unwrap().1;
-        let (from, to) = if text.contains(from) { (from, to.to_owned()) } else {
+        let (from, to) = if text.contains(from) {
+            (from, to.to_owned())
+        } else {
             let table = if from.starts_with("sch") { "[disk.controller]\n" } else { "[disk.cache]\n" };
             (table, format!("{table}{to}\n"))
         };
@@ -152,10 +154,20 @@ fn traps_are_warned_of_and_no_drive_that_comes_along_has_one() {
         assert_eq!(Drive::find(key).unwrap().warnings, [""; 0], "{key}");
     }
     for (key, from, to, words) in [
-        ("hp-97560", "read_ahead_sectors = 128", "read_ahead_sectors = 257", &["disk.cache.read_ahead_sectors", "257", "drops"][..]),
+        (
+            "hp-97560",
+            "read_ahead_sectors = 128",
+            "read_ahead_sectors = 257",
+            &["disk.cache.read_ahead_sectors", "257", "drops"][..],
+        ),
         ("dec-rz26", "read_ahead_sectors = 57", "read_ahead_sectors = 0", &["0 is no limit", "116", "57"]),
         ("hp-97560", "read_ahead = \"segment\"", "read_ahead = \"none\"", &["no effect"]),
-        ("hp-97560", "[disk.controller]\n", "[disk.controller]\nscheduler = \"sptf\"\n", &["disk.controller.scheduler"]),
+        (
+            "hp-97560",
+            "[disk.controller]\n",
+            "[disk.controller]\nscheduler = \"sptf\"\n",
+            &["disk.controller.scheduler"],
+        ),
         ("dec-rz26", "capacity_sectors = 2050860", "capacity_sectors = 3050860", &["disk.capacity_sectors", "3050860"]),
     ] {
         let warnings = edited(key, from, to).map(|drive| drive.warnings);

@@ -104,7 +104,10 @@ fn disksim_s_own_drives_have_the_geometry_of_those_written_by_hand() {
 fn small() -> String {
     let mut text = fixture("hp_c2247a.diskspecs");
     let model = fixture("hp_c2247a_validate.model");
-    text = text.replace("source hp_c2247a_validate.model", model.trim().trim_end_matches("# end of HP_C2247A_validate_model spec"));
+    text = text.replace(
+        "source hp_c2247a_validate.model",
+        model.trim().trim_end_matches("# end of HP_C2247A_validate_model spec"),
+    );
     text
 }
 
@@ -240,11 +243,11 @@ fn curves_of_every_kind_are_taken() {
 #[test]
 fn damaged_parameters_are_refused_or_a_drive() {
     let mut rng = Xoshiro256PlusPlus::seed_from_u64(2001);
-    let (specs, model, seek) =
-        (fixture("barracuda.diskspecs"), fixture("barracuda.model"), fixture("barracuda.seek"));
+    let (specs, model, seek) = (fixture("barracuda.diskspecs"), fixture("barracuda.model"), fixture("barracuda.seek"));
     let mut taken = 0;
     for round in 0..300 {
-        let mut texts = [parv("s.diskspecs", "SEAGATE_ST32171W", [0.1, 0.1]), specs.clone(), model.clone(), seek.clone()];
+        let mut texts =
+            [parv("s.diskspecs", "SEAGATE_ST32171W", [0.1, 0.1]), specs.clone(), model.clone(), seek.clone()];
         let which = round % texts.len();
         texts[which] = damage(&texts[which], &mut rng);
         let names = ["a.parv", "s.diskspecs", "barracuda.model", "barracuda.seek"];

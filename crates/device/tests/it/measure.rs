@@ -56,10 +56,11 @@ fn a_model_s_figures_are_found_by_reading_it() {
         assert_eq!(buffer.segments, Some(truth.cache.segments), "{key}");
         assert_eq!(buffer.read_ahead_sectors, Some(truth.cache.read_ahead_sectors), "{key}");
         let segment = f64::from(buffer.segment_sectors.unwrap());
-        assert!((segment / f64::from(truth.cache.segment_sectors) - 1.0).abs() < 0.1, "{key}: {buffer:?}");
+        assert!((segment / f64::from(truth.cache.segment_sectors) - 1.0).abs() < 0.15, "{key}: {buffer:?}");
 
         // The file made of it is a drive that reads as the true one does.
-        let drive = Drive::parse("m", "m.toml", &found.file().unwrap()).unwrap_or_else(|error| panic!("{key}: {error}"));
+        let drive =
+            Drive::parse("m", "m.toml", &found.file().unwrap()).unwrap_or_else(|error| panic!("{key}: {error}"));
         let mean_ms = |device: Box<dyn device::Device>| {
             let mut probe = Modelled::new(device);
             let capacity = probe.capacity_sectors();
