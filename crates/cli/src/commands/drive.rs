@@ -100,9 +100,12 @@ struct Extract {
     /// The seed of the order in which figures are tried.
     #[arg(long, default_value_t = 1)]
     seed: u64,
-    /// The most models to try.
+    /// The most models to try from each start.
     #[arg(long, value_name = "N", default_value_t = 20_000)]
     models: u64,
+    /// How often to begin, each time with the next seed. What is best on the first half is kept.
+    #[arg(long, value_name = "N", default_value_t = 3)]
+    starts: u32,
     /// Write the drive's file there.
     #[arg(long, value_name = "FILE")]
     drive: Option<PathBuf>,
@@ -203,8 +206,8 @@ fn extract(args: &Extract) -> failure::Result<ExitCode> {
             (drive.key.clone(), drive.name.clone(), Start::from(&drive), (**spec).clone())
         }
     };
-    let bar = progress::bar(args.models, "fitting");
-    let effort = Effort { seed: args.seed, models: args.models };
+    let bar = progress::bar(0, "fitting");
+    let effort = Effort { seed: args.seed, models: args.models, starts: args.starts };
     let refused = |(request, why)| TraceError::Request { file: shown.clone(), request, why };
     let found = device::extract::extract(&key, &spec, &trace, effort, &mut |tried| bar.set_position(tried));
     bar.finish_and_clear();

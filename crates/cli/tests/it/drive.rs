@@ -101,7 +101,7 @@ fn drives_are_imported_fitted_and_validated() {
             .arg(&trace)
             .arg("--from")
             .arg(&toml)
-            .args(["--models", models, "--json", "--drive"])
+            .args(["--models", models, "--starts", "1", "--json", "--drive"])
             .arg(&fitted);
         let run = command.assert().success();
         serde_json::from_slice::<Value>(&run.get_output().stdout).unwrap()

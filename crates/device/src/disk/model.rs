@@ -227,16 +227,31 @@ impl Disk {
     /// device ([`crate::Device::check`]).
     pub fn serve_one(&mut self, now_ns: u64, request: &Request) -> Served {
         self.catch_up(now_ns);
-        let served = match request.operation {
+        let mut served = match request.operation {
             Operation::Read => self.read(now_ns, request),
             Operation::Write => self.write(now_ns, request),
             Operation::Flush | Operation::Trim => self.flush(now_ns),
         };
+        if self.full() && self.is_tried_again(request, served.action) {
+            let lost_ns = u64::from(self.spec.retry_revolutions) * self.mechanism.geometry.revolution_ns();
+            served.at_ns += lost_ns;
+            self.medium_free_ns += lost_ns;
+        }
         if matches!(request.operation, Operation::Read | Operation::Write) {
             self.after = usize::from(request.operation == Operation::Write);
             self.last_end = Some(request.end());
         }
         served
+    }
+
+    /// Whether a request meets a block that the medium gives or takes only after some tries.
+    fn is_tried_again(&self, request: &Request, action: Action) -> bool {
+        const SALT: u64 = 0x7265_7472_7900;
+        let waits = matches!(action, Action::ReadMiss | Action::ReadPartial | Action::WriteMedium);
+        // A share of 2^53 numbers: what a f64 counts exactly.
+        waits
+            && self.spec.retry_share > 0.0
+            && ((stats::random::mix(SALT, request.lbn.0) >> 11) as f64) < self.spec.retry_share * (1u64 << 53) as f64
     }
 
     fn full(&self) -> bool {

@@ -15,6 +15,13 @@ pub struct DiskSpec {
     pub heads: u32,
     /// Revolutions a minute.
     pub rpm: f64,
+    /// Share of blocks (0 to 0.5) where a read or a write that waits for the medium succeeds only after `retry_revolutions` more.
+    /// Which blocks these are follows from their numbers, so that it is the same ones each time.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub retry_share: f64,
+    /// Revolutions that such a request loses.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub retry_revolutions: u32,
     /// How spare sectors are spread.
     #[serde(default, skip_serializing_if = "is_default")]
     pub sparing: Sparing,
@@ -356,6 +363,12 @@ impl DiskSpec {
         }
         if !(self.rpm >= 100.0 && self.rpm <= 100_000.0) {
             return bad("rpm", format!("{}: 100 to 100000", self.rpm));
+        }
+        if !(0.0..=0.5).contains(&self.retry_share) {
+            return bad("retry_share", format!("{}: 0 to 0.5", self.retry_share));
+        }
+        if self.retry_revolutions > 1000 {
+            return bad("retry_revolutions", format!("{}: at most 1000", self.retry_revolutions));
         }
         if self.zones.is_empty() {
             return bad("zones", "there is none".into());

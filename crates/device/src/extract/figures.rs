@@ -84,6 +84,7 @@ pub(super) fn numbers(spec: &DiskSpec) -> Vec<Number> {
     // A tenth of the responses of a bus may be its sectors: the step is small.
     number(Box::new(|s| Some(&mut s.bus.read_sector_ms)), 0.01, 0.0002);
     number(Box::new(|s| Some(&mut s.bus.write_sector_ms)), 0.01, 0.0002);
+    number(Box::new(|s| (s.retry_share > 0.0).then_some(&mut s.retry_share)), 5e-4, 1e-4);
     number(Box::new(|s| Some(&mut s.rpm)), spec.rpm * 2e-4, spec.rpm * 1e-6);
     macro_rules! extra {
         ($($key:ident),* $(,)?) => {
@@ -161,6 +162,12 @@ pub(super) fn choices() -> Vec<Choice> {
     for sectors in [0, 1, 2, 4, 8, 16, 32] {
         with(Box::new(move |s| s.cache.write_start_sectors = sectors));
         with(Box::new(move |s| s.cache.read_chunk_sectors = sectors));
+    }
+    for revolutions in 1..=4 {
+        with(Box::new(move |s| {
+            s.retry_revolutions = revolutions;
+            s.retry_share = if s.retry_share > 0.0 { s.retry_share } else { 0.002 };
+        }));
     }
     with(Box::new(|s| s.controller.never_disconnect = !s.controller.never_disconnect));
     // Figures of their own for what had one together; they begin as what they were.

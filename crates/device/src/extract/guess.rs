@@ -46,6 +46,8 @@ pub fn guess(trace: &[Traced]) -> DiskSpec {
         capacity_sectors: None,
         heads: HEADS,
         rpm,
+        retry_share: 0.0,
+        retry_revolutions: 0,
         sparing: Sparing::None,
         range_cylinders: 0,
         head_order: HeadOrder::Ascending,

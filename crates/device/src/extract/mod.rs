@@ -66,8 +66,10 @@ pub struct Extraction {
 pub struct Effort {
     /// The seed of the order in which figures are tried.
     pub seed: u64,
-    /// The most models to try.
+    /// The most models to try from each start.
     pub models: u64,
+    /// How often to begin, each time with the next seed; what is best on the first half is kept.
+    pub starts: u32,
 }
 
 /// Fits a disk to the first half of a trace. An error names the trace's request, from 1.
@@ -84,17 +86,27 @@ pub fn extract(
     let before = fit(start, trace)?;
     let first = &trace[..trace.len() / 2];
     let judge = Judge::new(first);
-    let (mut found, mut tried) = (start.clone(), 0);
     // A model that keeps step with the trace is put right request by request first, which tells much more than distributions do.
     let keeps_phase = judge.keeps_phase(start, first);
-    if keeps_phase {
-        let one_by_one = Weights { class: 0.0, pair: 1.0 };
-        (found, tried) = search::search(&found, effort, |spec| judge.cost(spec, first, one_by_one), progress);
-    }
+    let one_by_one = Weights { class: 0.0, pair: 1.0 };
     let weights = Weights { class: 1.0, pair: if keeps_phase { PAIRS_COUNT } else { 0.0 } };
-    let rest = Effort { models: effort.models.saturating_sub(tried), ..effort };
-    let (found, more) = search::search(&found, rest, |spec| judge.cost(spec, first, weights), progress);
-    let tried = tried + more;
+    let (mut found, mut least, mut tried) = (start.clone(), judge.cost(start, first, weights), 0);
+    for begun in 0..u64::from(effort.starts.max(1)) {
+        let mut effort = Effort { seed: effort.seed.wrapping_add(begun), ..effort };
+        let mut progress = |more: u64| progress(tried + more);
+        let mut here = start.clone();
+        let mut made = 0;
+        if keeps_phase {
+            (here, made) = search::search(&here, effort, |spec| judge.cost(spec, first, one_by_one), &mut progress);
+            effort.models = effort.models.saturating_sub(made);
+        }
+        let (here, more) = search::search(&here, effort, |spec| judge.cost(spec, first, weights), &mut progress);
+        tried += made + more;
+        let cost = judge.cost(&here, first, weights);
+        if cost < least {
+            (found, least) = (here, cost);
+        }
+    }
     let after = fit(&found, trace)?;
     let measured: Vec<u64> = trace.iter().map(|traced| traced.response_ns).collect();
     let extraction = Extraction {
@@ -144,7 +156,7 @@ const SAME_MOMENT: f64 = 0.02;
 
 /// If so many requests that wait for the medium are, the trace's times and the model's keep step from request to request; by
 /// chance it would be two such shares.
-const KEEPS_PHASE: f64 = 0.2;
+const KEEPS_PHASE: f64 = 0.6;
 
 /// What a request by itself counts beside its class: a revolution lost here and gained there is no error of the distribution, but tells
 /// where the arm was late.

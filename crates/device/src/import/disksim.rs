@@ -195,6 +195,8 @@ pub(super) fn drive(
         capacity_sectors,
         heads,
         rpm,
+        retry_share: 0.0,
+        retry_revolutions: 0,
         sparing,
         range_cylinders,
         head_order,

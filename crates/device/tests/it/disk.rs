@@ -378,3 +378,46 @@ fn what_is_out_of_order_in_moves_is_refused() {
         assert!(taken || drive.unwrap_err().to_string().contains("disk.controller.write_move_after_read"));
     }
 }
+
+#[test]
+fn some_blocks_lose_revolutions_and_always_the_same() {
+    let mut weak = spec("hp-97560");
+    weak.retry_share = 0.05;
+    weak.retry_revolutions = 2;
+    let lbns: Vec<u64> = (0..600).map(|n| n * 4001).collect();
+    let times = |spec: &DiskSpec| -> Vec<u64> {
+        let (mut disk, mut now) = (Disk::new(spec.clone()), 0);
+        let mut read = |lbn: &u64| {
+            let at_ns = disk.serve_one(now, &Request::read(*lbn, 1)).at_ns;
+            let ns = at_ns - now;
+            now = at_ns;
+            ns
+        };
+        lbns.iter().map(&mut read).collect()
+    };
+    let (sound, found) = (times(&spec("hp-97560")), times(&weak));
+    assert_eq!(found, times(&weak));
+    let lost_ns = 2 * weak.revolution_ns();
+    let lost = sound.iter().zip(&found).filter(|(sound, found)| **found == **sound + lost_ns).count();
+    let same = sound.iter().zip(&found).filter(|(sound, found)| sound == found).count();
+    assert!((10..60).contains(&lost) && lost + same == 600, "{lost} lost, {same} as before");
+}
+
+#[test]
+fn seeks_inward_may_take_longer_and_settling_may_vary() {
+    let mut drive = spec("hp-97560");
+    let plain = Disk::new(drive.clone());
+    drive.seek.inward_by_distance = vec![(1, 1.0), (100, 3.0)];
+    drive.seek.write_settle_spread_by_distance = vec![(1, 2.0)];
+    let disk = Disk::new(drive);
+    let more_ms = |from: u32, to: u32, write: bool| {
+        let ns = |disk: &Disk| disk.seek().move_ns((from, 0), (to, 0), write) as f64;
+        (ns(&disk) - ns(&plain)) / 1e6
+    };
+    assert!((more_ms(500, 600, false) - 3.0).abs() < 1e-6 && more_ms(600, 500, false) == 0.0);
+    assert!((more_ms(500, 501, false) - 1.0).abs() < 1e-6);
+    let settled: Vec<f64> = (0..200).map(|n| more_ms(600 + n, 500, true)).collect();
+    let mean = settled.iter().sum::<f64>() / 200.0;
+    assert!(settled.iter().all(|ms| (0.0..2.0).contains(ms)) && (mean - 1.0).abs() < 0.15, "{mean}");
+    assert_eq!(more_ms(700, 500, true), more_ms(700, 500, true));
+}
