@@ -185,7 +185,7 @@ fn validate(args: &Validate) -> failure::Result<ExitCode> {
 
 fn import(args: &Import) -> failure::Result<ExitCode> {
     let imported = device::import::import(&args.file, args.seek.as_deref(), args.disk.as_deref())?;
-    for warning in &imported.warnings {
+    for warning in imported.warnings.iter().chain(&imported.drive.warnings) {
         progress::note(warning);
     }
     written(args.output.as_deref(), &imported.text)?;

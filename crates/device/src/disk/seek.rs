@@ -76,7 +76,7 @@ impl Seek {
 }
 
 /// The table where it reaches; else the curve; else the table's last line drawn on.
-fn distance_ms(spec: &SeekSpec, distance: u32) -> f64 {
+pub(crate) fn distance_ms(spec: &SeekSpec, distance: u32) -> f64 {
     let at = spec.table.partition_point(|&(d, _)| d < distance);
     let in_table = spec.table.get(at);
     if let (None, Some([a, b]), Some([c, e])) = (in_table, spec.short, spec.long) {

@@ -427,6 +427,24 @@ impl DiskSpec {
                 ),
             );
         }
+        let one_ms = crate::disk::seek::distance_ms(&self.seek, 1).max(self.seek.head_switch_ms);
+        for (n, zone) in self.zones.iter().enumerate() {
+            let sector_ms = self.revolution_ns() as f64 / 1e6 / f64::from(zone.sectors_per_track);
+            let skew_ms = |sectors: u32| f64::from(sectors) * sector_ms;
+            if self.heads > 1 && skew_ms(zone.track_skew_sectors) < self.seek.head_switch_ms {
+                let why = "shorter than switching heads: going on to the next track costs a revolution".to_owned();
+                trap(&format!("zones[{n}].track_skew_sectors"), why);
+            }
+            let one_ms = if self.head_order == HeadOrder::Ascending {
+                one_ms
+            } else {
+                crate::disk::seek::distance_ms(&self.seek, 1)
+            };
+            if zone.cylinders[0] < zone.cylinders[1] && skew_ms(zone.cylinder_skew_sectors) < one_ms {
+                let why = "shorter than a seek over one cylinder: going on to it costs a revolution".to_owned();
+                trap(&format!("zones[{n}].cylinder_skew_sectors"), why);
+            }
+        }
         if self.bus.queue_depth == 1 && self.controller.scheduler != crate::disk::Scheduler::Fcfs {
             trap("controller.scheduler", "has nothing to choose from: bus.queue_depth is 1".to_owned());
         }

@@ -26,7 +26,7 @@ impl Measurement {
         source(
             "disk.seek.head_switch_ms",
             match self.head_switch_ns {
-                Some(_) => format!("{measured}: the least time between tracks of a cylinder"),
+                Some(_) => format!("{measured}: the least time between tracks of a cylinder, at most their skew"),
                 None => estimate("surfaces were not told apart"),
             },
         );
@@ -78,7 +78,8 @@ impl Measurement {
     /// The figures as the model takes them.
     fn spec(&self) -> Option<DiskSpec> {
         let rotation = self.rotation.filter(|_| self.arm)?;
-        let ms = |ns: f64| (ns / 1e3).round() / 1e3;
+        // Downwards, so that what just fits still does.
+        let ms = |ns: f64| (ns / 1e3).floor() / 1e3;
         let capacity = self.capacity_bytes / u64::from(self.sector_bytes);
         let heads = self.heads;
         let cylinders = Cylinders::new(capacity, heads, &self.tracks);
@@ -101,6 +102,18 @@ impl Measurement {
                 }),
             }
         }
+        // A maker skews tracks so that a switch fits. One that is measured a little longer than that would lose a revolution at each track.
+        let least_skew_ns = |of: fn(&super::Tracks) -> Option<f64>| {
+            let whole = |tracks: &super::Tracks| {
+                let sector_ns = rotation.revolution_ns / f64::from(tracks.sectors.max(1));
+                of(tracks).map(|ns| (ns / sector_ns).round() * sector_ns)
+            };
+            self.tracks.iter().filter_map(whole).fold(f64::INFINITY, f64::min)
+        };
+        let next_ns = least_skew_ns(|tracks| tracks.cylinder_skew_ns);
+        let seek_ms = |point: &super::SeekPoint| {
+            ms(if point.cylinders == 1 { point.seek_ns.min(next_ns) } else { point.seek_ns })
+        };
         let sector_ns = self.buffer.sector_ns.unwrap_or(0.0);
         // On a track the last of a read is data; the rest of the least time is the command's.
         let miss_ms =
@@ -116,12 +129,14 @@ impl Measurement {
         spec.rpm = (rotation.rpm() * 10.0).round() / 10.0;
         spec.zones = zones;
         spec.seek = SeekSpec {
-            table: self.seeks.iter().map(|point| (point.cylinders, ms(point.seek_ns))).collect(),
+            table: self.seeks.iter().map(|point| (point.cylinders, seek_ms(point))).collect(),
             short: None,
             long: None,
             knee_cylinders: 0,
             inward_by_distance: Vec::new(),
-            head_switch_ms: self.head_switch_ns.map_or(0.0, ms),
+            head_switch_ms: self
+                .head_switch_ns
+                .map_or(0.0, |ns| ms(ns.min(least_skew_ns(|tracks| tracks.track_skew_ns)))),
             write_settle_ms: 0.5,
             write_settle_by_distance: Vec::new(),
             write_settle_spread_by_distance: Vec::new(),

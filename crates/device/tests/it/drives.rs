@@ -169,6 +169,18 @@ fn traps_are_warned_of_and_no_drive_that_comes_along_has_one() {
             &["disk.controller.scheduler"],
         ),
         ("dec-rz26", "capacity_sectors = 2050860", "capacity_sectors = 3050860", &["disk.capacity_sectors", "3050860"]),
+        (
+            "hp-97560",
+            "track_skew_sectors = 8",
+            "track_skew_sectors = 7",
+            &["disk.zones[0].track_skew_sectors", "revolution"],
+        ),
+        (
+            "hp-97560",
+            "cylinder_skew_sectors = 18",
+            "cylinder_skew_sectors = 17",
+            &["disk.zones[0].cylinder_skew_sectors"],
+        ),
     ] {
         let warnings = edited(key, from, to).map(|drive| drive.warnings);
         let warnings = warnings.unwrap_or_else(|error| panic!("{from} → {to}: {error}"));
