@@ -158,9 +158,9 @@ const SAME_MOMENT: f64 = 0.02;
 /// chance it would be two such shares.
 const KEEPS_PHASE: f64 = 0.6;
 
-/// What a request by itself counts beside its class: a revolution lost here and gained there is no error of the distribution, but tells
-/// where the arm was late.
-const PAIRS_COUNT: f64 = 0.1;
+/// What a request by itself counts beside its class: as much. A revolution lost here and gained there is no error of the
+/// distribution, but tells where the arm was late; and it is chance less often than a distribution that fits.
+const PAIRS_COUNT: f64 = 1.0;
 
 impl Judge {
     fn new(trace: &[Traced]) -> Judge {
@@ -204,7 +204,7 @@ impl Judge {
     }
 
     /// The root mean square of the distances between measured and modelled responses of the same rank in their class. By classes,
-    /// this is never less than the demerit of all. Where the model keeps step with the trace, the same over single requests counts a little.
+    /// this is never less than the demerit of all. Where the model keeps step with the trace, the same over single requests counts as well.
     fn cost(&self, spec: &DiskSpec, trace: &[Traced], weights: Weights) -> f64 {
         let Ok(replay) = validate::replay(spec, Refinement::Full, trace) else { return f64::INFINITY };
         let mut squares = 0.0;
