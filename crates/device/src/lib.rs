@@ -5,8 +5,9 @@
 //! descriptions as TOML files with the source of every figure ([`Drive`]), the check of a disk model against a measured trace
 //! ([`validate`]), stores for the bytes ([`store`]), with what changes to one replaced ([`undo`]), and what a power failure may leave of
 //! them ([`crash`]). What may not: file systems,
-//! caches of the host, event engines. Nothing here keeps a clock or draws a random number, so the same requests at the
-//! same times complete at the same times, always.
+//! caches of the host, event engines. No model keeps a clock or draws a random number, so the same requests at the
+//! same times complete at the same times, always. Drives of ours come from measured traces ([`extract`]), from timed reads ([`measure`])
+//! and from DiskSim's parameters ([`import`]).
 
 pub mod array;
 pub mod beside;
@@ -14,8 +15,11 @@ pub mod crash;
 mod device;
 pub mod disk;
 mod drive;
+pub mod extract;
 pub mod fixed;
 mod flash;
+pub mod import;
+pub mod measure;
 pub mod present;
 mod request;
 pub mod ssd;
@@ -24,6 +28,6 @@ pub mod undo;
 pub mod validate;
 
 pub use device::Device;
-pub use drive::{Description, Drive, DriveError, Fact, Figure, Model, Quantity, ZoneFact, catalogue};
+pub use drive::{Description, Drive, DriveError, Fact, Figure, Model, Quantity, ZoneFact, catalogue, written};
 pub use flash::FlashCounts;
 pub use request::{Completion, Lbn, Operation, Request, RequestError};

@@ -1,5 +1,7 @@
 //! Drive models: the list, one drive's data sheet with the source of every figure, a model against measurements, and changes taken back.
 
+use crate::extract::Extraction;
+use crate::measure::Measurement;
 use crate::validate::{self, Validation};
 use crate::{Description, Quantity};
 use document::plot::lines;
@@ -36,6 +38,9 @@ pub fn drives(descriptions: &[Description]) -> Document {
 pub fn drive(description: &Description) -> Document {
     let mut document = Document::new(format!("{} ({})", description.name, description.key));
     document.paragraph(description.summary.clone());
+    for warning in &description.warnings {
+        document.paragraph(format!("Warning: {warning}."));
+    }
     let mut facts = Table::new("facts", "", &[("Quantity", "quantity"), ("Value", "value")]);
     facts.row(vec![Cell::from("Capacity"), Cell::Bytes(description.capacity_bytes as f64)]);
     for fact in &description.facts {
@@ -183,6 +188,139 @@ fn distributions(validation: &Validation) -> Plot {
     }
     let title = format!("Response times of {}: share of requests at most so long.", validation.name);
     lines(&title, ("response, ms", false), ("share of requests", false), &points)
+}
+
+/// A model that was fitted to a trace.
+pub fn extraction(extraction: &Extraction) -> Document {
+    let mut document = Document::new(format!("{} fitted to a trace", extraction.from));
+    document.paragraph(format!(
+        "{} requests: the first half fits, the second judges. {} models were tried, in the order of seed {}. The fit knows \
+         nothing of the second half.",
+        show::count(extraction.requests),
+        show::count(extraction.tried),
+        extraction.seed,
+    ));
+    let columns = [
+        ("Half", "half"),
+        ("Measured mean", "measured_mean_ns"),
+        ("Mean before", "mean_before_ns"),
+        ("Mean after", "mean_after_ns"),
+        ("Demerit before", "demerit_before_ns"),
+        ("Demerit after", "demerit_after_ns"),
+    ];
+    let mut table = Table::new("fit", "", &columns);
+    let (before, after) = (&extraction.before, &extraction.after);
+    for (n, half) in ["first, fits", "second, judges"].into_iter().enumerate() {
+        table.row(vec![
+            Cell::from(half),
+            Cell::Ns(extraction.half_measured_ns[n]),
+            Cell::Ns(before.half_mean_ns[n]),
+            Cell::Ns(after.half_mean_ns[n]),
+            Cell::Ns(before.half_demerit_ns[n]),
+            Cell::Ns(after.half_demerit_ns[n]),
+        ]);
+    }
+    document.table(table);
+    let mut changes = Table::new("changes", "", &[("Figure", "figure"), ("Before", "before"), ("After", "after")]);
+    for change in &extraction.changes {
+        changes.row(vec![
+            Cell::from(change.key.as_str()),
+            Cell::from(shortened(&change.before)),
+            Cell::from(shortened(&change.after)),
+        ]);
+    }
+    document.heading("What was changed").table(changes);
+    document
+}
+
+/// A long list as its beginning.
+fn shortened(value: &str) -> String {
+    const MOST: usize = 60;
+    if value.chars().count() <= MOST {
+        return value.to_owned();
+    }
+    format!("{}…", value.chars().take(MOST).collect::<String>())
+}
+
+/// What timed reads of a drive came to.
+pub fn measurement(found: &Measurement) -> Document {
+    let mut document = Document::new(format!("{}, measured by reading it", found.device));
+    document.paragraph(match (&found.rotation, found.arm) {
+        (Some(rotation), true) => format!(
+            "A disk with an arm: {:.0} revolutions a minute. {} reads were made.",
+            rotation.rpm(),
+            show::count(found.reads)
+        ),
+        _ => format!(
+            "No disk with an arm: what was read shows no rotation that reads wait for, or nothing that moves. {} reads were made. A \
+             file on a virtual machine, a loop device and a flash drive are such; no drive's file is made of it.",
+            show::count(found.reads)
+        ),
+    });
+    for remark in &found.remarks {
+        document.paragraph(remark.clone());
+    }
+    document.table(measured_facts(found));
+    let mut rates = Table::new("rates", "Consecutive reads.", &[("Place", "place"), ("Rate", "bytes_per_s")]);
+    for rate in &found.rates {
+        rates.row(vec![Cell::Share(rate.place), Cell::Text(format!("{}/s", show::bytes(rate.bytes_per_s)))]);
+    }
+    document.heading("By place").table(rates);
+    if found.arm {
+        let columns = [
+            ("Place", "place"),
+            ("Sectors a track", "sectors"),
+            ("Track skew", "track_skew_ns"),
+            ("Cylinder skew", "cylinder_skew_ns"),
+        ];
+        let mut tracks = Table::new("tracks", "", &columns);
+        let ns = |ns: Option<f64>| ns.map_or(Cell::from(""), Cell::Ns);
+        for at in &found.tracks {
+            let cells = [
+                Cell::Share(at.place),
+                Cell::Count(u64::from(at.sectors)),
+                ns(at.track_skew_ns),
+                ns(at.cylinder_skew_ns),
+            ];
+            tracks.row(cells.into());
+        }
+        let mut seeks = Table::new("seeks", "", &[("Cylinders", "cylinders"), ("Seek", "seek_ns")]);
+        let mut points = Vec::new();
+        for seek in &found.seeks {
+            seeks.row(vec![Cell::Count(u64::from(seek.cylinders)), Cell::Ns(seek.seek_ns)]);
+            points.push(("seek".to_owned(), f64::from(seek.cylinders), seek.seek_ns / 1e6));
+        }
+        let plot = lines("Seek by distance.", ("cylinders", false), ("seek, ms", false), &points);
+        document.table(tracks).heading("Seeks").plot(plot).table(seeks);
+    }
+    document.heading("What reads cannot tell").paragraph(
+        "Anything about writes, and whether the drive reports them early; spares, slipped and remapped defects; where zones begin, \
+         and the angles between them; what the drive does with several commands at once.",
+    );
+    document
+}
+
+fn measured_facts(found: &Measurement) -> Table {
+    let mut facts = Table::new("facts", "", &[("Quantity", "quantity"), ("Value", "value")]);
+    let mut fact = |name: &str, value: Option<Cell>| {
+        facts.row(vec![Cell::from(name), value.unwrap_or_else(|| Cell::from("not known"))]);
+    };
+    let count = |count: Option<u32>| count.map(|count| Cell::Count(u64::from(count)));
+    fact("Capacity", Some(Cell::Bytes(found.capacity_bytes as f64)));
+    fact("Unit of addresses", Some(Cell::Bytes(f64::from(found.sector_bytes))));
+    fact("Random reads, median", Some(Cell::Ns(found.random_ns)));
+    fact("Reads backwards by a few sectors, median", Some(Cell::Ns(found.near_ns)));
+    fact("Revolution", found.rotation.map(|rotation| Cell::Ns(rotation.revolution_ns)));
+    fact("Surfaces", found.head_switch_ns.map(|_| Cell::Count(u64::from(found.heads))));
+    fact("Head switch", found.head_switch_ns.map(Cell::Ns));
+    fact("A read on the same track, least", found.arm.then_some(Cell::Ns(found.miss_ns)));
+    fact("What was read is there again", Some(Cell::from(if found.buffer.keeps { "yes" } else { "no" })));
+    fact("A hit, without its data", found.buffer.hit_ns.map(Cell::Ns));
+    fact("A sector of a hit", found.buffer.sector_ns.map(Cell::Ns));
+    fact("Segments of the buffer", count(found.buffer.segments));
+    fact("Sectors of a segment", count(found.buffer.segment_sectors));
+    fact("Sectors read ahead", count(found.buffer.read_ahead_sectors));
+    facts
 }
 
 /// A repair that was taken back.

@@ -62,6 +62,7 @@ mod notice;
 pub mod offspring;
 pub mod output;
 mod process;
+pub mod raw_disk;
 mod remove;
 mod scratch;
 mod setup;

@@ -6,7 +6,7 @@
 //! Introduction to Disk Drive Modeling", IEEE Computer 27(3), 1994.
 
 use crate::Lbn;
-use crate::disk::spec::{DiskSpec, Sparing, ZoneSpec};
+use crate::disk::spec::{DiskSpec, HeadOrder, Sparing, ZoneSpec};
 
 /// A sector's place on the medium.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -99,6 +99,7 @@ impl Zone {
 pub struct Geometry {
     zones: Vec<Zone>,
     heads: u32,
+    order: HeadOrder,
     revolution_ns: u64,
     capacity: u64,
 }
@@ -127,7 +128,7 @@ impl Geometry {
         }
         // A published block count may be less than the tracks hold: the rest is the drive's own.
         let capacity = spec.capacity_sectors.map_or(first_lbn, |limit| limit.min(first_lbn));
-        Geometry { zones, heads: spec.heads, revolution_ns, capacity }
+        Geometry { zones, heads: spec.heads, order: spec.head_order, revolution_ns, capacity }
     }
 
     /// Blocks of the disk.
@@ -156,7 +157,8 @@ impl Geometry {
         if pbn.head >= self.heads || pbn.sector >= zone.sectors_per_track {
             return None;
         }
-        let track = u64::from(pbn.cylinder - zone.first_cylinder) * u64::from(self.heads) + u64::from(pbn.head);
+        let head = self.turned(pbn.cylinder, zone.first_cylinder, pbn.head);
+        let track = u64::from(pbn.cylinder - zone.first_cylinder) * u64::from(self.heads) + u64::from(head);
         let physical = track * u64::from(zone.sectors_per_track) + u64::from(pbn.sector);
         let index = zone.lbns_before(physical);
         let lbn = Lbn(zone.first_lbn.0 + index);
@@ -179,8 +181,19 @@ impl Geometry {
         let spt = u64::from(z.sectors_per_track);
         let (track, sector) = (physical / spt, physical % spt);
         let (cylinder, head) = (track / u64::from(self.heads), track % u64::from(self.heads));
-        let pbn = Pbn { cylinder: z.first_cylinder + cylinder as u32, head: head as u32, sector: sector as u32 };
-        Spot { zone, physical, track, pbn }
+        let cylinder = z.first_cylinder + cylinder as u32;
+        let head = self.turned(cylinder, z.first_cylinder, head as u32);
+        Spot { zone, physical, track, pbn: Pbn { cylinder, head, sector: sector as u32 } }
+    }
+
+    /// The surface of a cylinder's nth track; of a surface, its track. The two are one: an order turned twice is as it was.
+    fn turned(&self, cylinder: u32, first_of_zone: u32, nth: u32) -> u32 {
+        let backwards = match self.order {
+            HeadOrder::Ascending => false,
+            HeadOrder::Serpentine => cylinder % 2 == 1,
+            HeadOrder::SerpentineInZone => (cylinder - first_of_zone) % 2 == 1,
+        };
+        if backwards { self.heads - 1 - nth } else { nth }
     }
 
     /// When in a revolution a sector begins to pass under the head.

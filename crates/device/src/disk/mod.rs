@@ -13,7 +13,7 @@ mod geometry;
 mod mechanism;
 mod model;
 mod queue;
-mod seek;
+pub(crate) mod seek;
 pub mod spec;
 mod transfer;
 

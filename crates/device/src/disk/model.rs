@@ -58,6 +58,10 @@ struct Times {
     read_hit: [u64; 2],
     read_miss: [u64; 2],
     write: [u64; 2],
+    write_miss: [u64; 2],
+    /// By distance in cylinders; empty where the distance does not matter.
+    write_move: [Vec<(u32, u64)>; 2],
+    read_hit_elsewhere: Option<u64>,
     read_disconnect: [u64; 2],
     read_completion: u64,
     write_completion: u64,
@@ -66,8 +70,9 @@ struct Times {
     write_disconnect: u64,
     minimum_write_seek: u64,
     write_start: u64,
-    write_seek: Option<u64>,
-    read_seek: Option<u64>,
+    /// `[after read, after write]`.
+    write_seek: [Option<u64>; 2],
+    read_seek: [Option<u64>; 2],
     read_sector: u64,
     write_sector: u64,
 }
@@ -108,6 +113,8 @@ pub struct Disk {
     /// 1 if the request before was a write.
     after: usize,
     last_write_end: Option<Lbn>,
+    /// Where the read or write before ended.
+    last_end: Option<Lbn>,
 }
 
 impl Disk {
@@ -123,8 +130,15 @@ impl Disk {
         let controller = &spec.controller;
         let times = Times {
             read_hit: [ns(controller.read_hit_after_read_ms), ns(controller.read_hit_after_write_ms)],
+            write_move: [&controller.write_move_after_read, &controller.write_move_after_write]
+                .map(|moves| moves.iter().map(|&(distance, ms)| (distance, ns(ms))).collect()),
+            read_hit_elsewhere: controller.read_hit_elsewhere_ms.map(ns),
             read_miss: [ns(controller.read_miss_after_read_ms), ns(controller.read_miss_after_write_ms)],
             write: [ns(controller.write_after_read_ms), ns(controller.write_after_write_ms)],
+            write_miss: [
+                ns(controller.write_miss_after_read_ms.unwrap_or(controller.write_after_read_ms)),
+                ns(controller.write_miss_after_write_ms.unwrap_or(controller.write_after_write_ms)),
+            ],
             read_disconnect: [
                 ns(controller.read_disconnect_after_read_ms),
                 ns(controller.read_disconnect_after_write_ms),
@@ -136,8 +150,10 @@ impl Disk {
             write_disconnect: ns(controller.write_disconnect_ms),
             minimum_write_seek: ns(controller.minimum_write_seek_ms),
             write_start: ns(spec.cache.write_start_ms),
-            write_seek: controller.write_seek_ms.map(ns),
-            read_seek: controller.read_seek_ms.map(ns),
+            write_seek: [controller.write_seek_ms, controller.write_seek_after_write_ms.or(controller.write_seek_ms)]
+                .map(|ms| ms.map(ns)),
+            read_seek: [controller.read_seek_ms, controller.read_seek_after_write_ms.or(controller.read_seek_ms)]
+                .map(|ms| ms.map(ns)),
             read_sector: ns(spec.bus.read_sector_ms),
             write_sector: ns(spec.bus.write_sector_ms),
         };
@@ -162,6 +178,7 @@ impl Disk {
             pending: VecDeque::new(),
             after: 0,
             last_write_end: None,
+            last_end: None,
             spec,
         }
     }
@@ -201,7 +218,7 @@ impl Disk {
         if !write && matches!(self.cache.find(request.lbn, u64::from(request.sectors)), Hit::Whole(_)) {
             return 0;
         }
-        let overhead_ns = if write { self.times.write[self.after] } else { self.times.read_miss[self.after] };
+        let overhead_ns = if write { self.write_overhead_ns(request) } else { self.times.read_miss[self.after] };
         let start_ns = self.medium_free_ns.max(now_ns + overhead_ns);
         self.mechanism.positioning_ns(self.arm, start_ns, request.lbn, write)
     }
@@ -210,15 +227,31 @@ impl Disk {
     /// device ([`crate::Device::check`]).
     pub fn serve_one(&mut self, now_ns: u64, request: &Request) -> Served {
         self.catch_up(now_ns);
-        let served = match request.operation {
+        let mut served = match request.operation {
             Operation::Read => self.read(now_ns, request),
             Operation::Write => self.write(now_ns, request),
             Operation::Flush | Operation::Trim => self.flush(now_ns),
         };
+        if self.full() && self.is_tried_again(request, served.action) {
+            let lost_ns = u64::from(self.spec.retry_revolutions) * self.mechanism.geometry.revolution_ns();
+            served.at_ns += lost_ns;
+            self.medium_free_ns += lost_ns;
+        }
         if matches!(request.operation, Operation::Read | Operation::Write) {
             self.after = usize::from(request.operation == Operation::Write);
+            self.last_end = Some(request.end());
         }
         served
+    }
+
+    /// Whether a request meets a block that the medium gives or takes only after some tries.
+    fn is_tried_again(&self, request: &Request, action: Action) -> bool {
+        const SALT: u64 = 0x7265_7472_7900;
+        let waits = matches!(action, Action::ReadMiss | Action::ReadPartial | Action::WriteMedium);
+        // A share of 2^53 numbers: what a f64 counts exactly.
+        waits
+            && self.spec.retry_share > 0.0
+            && ((stats::random::mix(SALT, request.lbn.0) >> 11) as f64) < self.spec.retry_share * (1u64 << 53) as f64
     }
 
     fn full(&self) -> bool {
@@ -343,7 +376,7 @@ impl Disk {
 
     fn read_hit(&mut self, now_ns: u64, request: &Request, segment: usize) -> Served {
         self.cache.touch(segment);
-        let mut start_ns = now_ns + self.times.read_hit[self.after] + self.times.preparation;
+        let mut start_ns = now_ns + self.hit_overhead_ns(request) + self.times.preparation;
         if self.medium_free_ns > now_ns && self.ahead.is_none() {
             // The drive is writing back and answers when it has finished.
             start_ns = start_ns.max(self.medium_free_ns + self.times.reselect);
@@ -407,7 +440,7 @@ impl Disk {
         }
         let how =
             Approach { first: true, immediate: self.spec.cache.immediate_read && self.full(), ..Approach::default() };
-        let seek_ns = self.times.read_seek.map_or(command_ns, |seek_ns| now_ns + seek_ns);
+        let seek_ns = self.times.read_seek[self.after].map_or(command_ns, |seek_ns| now_ns + seek_ns);
         let start_ns = self.medium_free_ns.max(if self.full() { seek_ns } else { command_ns });
         let medium_ns = self.read_medium(start_ns, request.lbn, request.end(), how, &mut transfer);
         if let Some(segment) = segment {
@@ -447,18 +480,46 @@ impl Disk {
     fn write(&mut self, now_ns: u64, request: &Request) -> Served {
         let watched = self.ahead.map(|ahead| ahead.segment);
         self.ahead = None;
+        let overhead_ns = self.write_overhead_ns(request);
         self.cache.invalidate(request.lbn, request.end());
         let served = if self.full() && self.spec.cache.write_report == WriteReport::Buffer {
-            self.write_buffered(now_ns, request, watched)
+            self.write_buffered(now_ns, request, overhead_ns, watched)
         } else {
-            self.write_through(now_ns, request)
+            self.write_through(now_ns, request, overhead_ns)
         };
         self.last_write_end = Some(request.end());
         served
     }
 
+    /// From a write's command to its data: less for one that goes on where the write before ended or begins in what is in the
+    /// buffer, if the drive makes that difference.
+    fn write_overhead_ns(&self, request: &Request) -> u64 {
+        let moves = &self.times.write_move[self.after];
+        if !moves.is_empty() {
+            let to = self.mechanism.geometry.spot(request.lbn).pbn;
+            let distance = to.cylinder.abs_diff(self.arm.0);
+            let further = moves.partition_point(|&(from, _)| from <= distance);
+            // The first distance is 0.
+            if (to.cylinder, to.head) != self.arm
+                && let Some(&(_, overhead_ns)) = further.checked_sub(1).and_then(|n| moves.get(n))
+            {
+                return overhead_ns;
+            }
+        }
+        let hit = self.last_write_end == Some(request.lbn) || self.cache.segment_at(request.lbn).is_some();
+        if hit { self.times.write[self.after] } else { self.times.write_miss[self.after] }
+    }
+
+    /// From the command of a read that the buffer has to its data.
+    fn hit_overhead_ns(&self, request: &Request) -> u64 {
+        match self.times.read_hit_elsewhere {
+            Some(elsewhere_ns) if self.after == 0 && self.last_end != Some(request.lbn) => elsewhere_ns,
+            _ => self.times.read_hit[self.after],
+        }
+    }
+
     /// Reported when its data are in the buffer, written back at once or when its turn comes.
-    fn write_buffered(&mut self, now_ns: u64, request: &Request, spared: Option<usize>) -> Served {
+    fn write_buffered(&mut self, now_ns: u64, request: &Request, overhead_ns: u64, spared: Option<usize>) -> Served {
         let mut start_ns = now_ns;
         let segments = self.spec.cache.write_segments.max(1) as usize;
         while self.pending.len() + usize::from(self.medium_free_ns > start_ns) >= segments
@@ -472,7 +533,7 @@ impl Disk {
                 self.write_back_one();
             }
         }
-        let command_ns = start_ns + self.times.write[self.after];
+        let command_ns = start_ns + overhead_ns;
         let data_ns = command_ns + self.times.preparation;
         let at_ns = data_ns + u64::from(request.sectors) * self.times.write_sector + self.times.write_completion;
         if let Some(segment) = self.cache.take(request.lbn, spared) {
@@ -481,7 +542,7 @@ impl Disk {
         match self.joinable(request) {
             Some(last) => self.pending[last].end = request.end(),
             None => {
-                let ready_ns = start_ns + self.times.write_seek.unwrap_or(self.times.write[self.after]);
+                let ready_ns = start_ns + self.times.write_seek[self.after].unwrap_or(overhead_ns);
                 self.pending.push_back(Pending { lbn: request.lbn, end: request.end(), ready_ns, data_ns });
             }
         }
@@ -497,9 +558,9 @@ impl Disk {
     }
 
     /// Reported when on the medium.
-    fn write_through(&mut self, now_ns: u64, request: &Request) -> Served {
+    fn write_through(&mut self, now_ns: u64, request: &Request, overhead_ns: u64) -> Served {
         let sectors = u64::from(request.sectors);
-        let command_ns = now_ns + self.times.write[self.after];
+        let command_ns = now_ns + overhead_ns;
         // A drive with this habit shows it on a write that follows a write elsewhere.
         let extra = self.spec.controller.extra_write_disconnect.as_ref();
         let extra = extra
@@ -517,7 +578,7 @@ impl Disk {
             }
             None => {
                 let data_ns = command_ns + self.times.preparation;
-                let seek_ns = self.times.write_seek.map_or(command_ns, |seek_ns| now_ns + seek_ns);
+                let seek_ns = self.times.write_seek[self.after].map_or(command_ns, |seek_ns| now_ns + seek_ns);
                 (data_ns, seek_ns, self.times.write_disconnect, self.times.reselect)
             }
         };

@@ -2,11 +2,11 @@
 
 use crate::disk::model::{Disk, Served};
 use crate::{Completion, Device, Lbn, Operation, Request, RequestError};
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
 
 /// How the next request is chosen. Ties go to the older request.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Scheduler {
     /// First come, first served.

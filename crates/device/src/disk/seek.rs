@@ -9,6 +9,10 @@ pub struct Seek {
     by_distance_ns: Vec<u32>,
     /// The same for what a write adds.
     settle_ns: Vec<i32>,
+    /// What a seek inward takes longer than one outward; empty where both are alike.
+    inward_ns: Vec<i32>,
+    /// By how much settling varies; empty if it does not.
+    spread_ns: Vec<u32>,
     head_switch_ns: u64,
 }
 
@@ -22,7 +26,13 @@ impl Seek {
         }
         let settle = |distance| (settle_ms(&spec.seek, distance as u32) * 1e6).round() as i32;
         let settle_ns = (0..by_distance_ns.len()).map(settle).collect();
-        Seek { by_distance_ns, settle_ns, head_switch_ns: ns(spec.seek.head_switch_ms) }
+        let points = &spec.seek.write_settle_spread_by_distance;
+        let spread = |distance| (between(points, distance as u32).unwrap_or(0.0) * 1e6).round() as u32;
+        let spread_ns = if points.is_empty() { Vec::new() } else { (0..by_distance_ns.len()).map(spread).collect() };
+        let points = &spec.seek.inward_by_distance;
+        let inward = |distance| (between(points, distance as u32).unwrap_or(0.0) * 1e6).round() as i32;
+        let inward_ns = if points.is_empty() { Vec::new() } else { (0..by_distance_ns.len()).map(inward).collect() };
+        Seek { by_distance_ns, settle_ns, inward_ns, spread_ns, head_switch_ns: ns(spec.seek.head_switch_ms) }
     }
 
     /// A seek over a distance, without switching heads or settling. Distances beyond the disk count as its widest.
@@ -34,10 +44,22 @@ impl Seek {
     /// From one track to another: the arm and the head switch overlap; a write settles after either.
     pub fn move_ns(&self, from: (u32, u32), to: (u32, u32), write: bool) -> u64 {
         let distance = (from.0.abs_diff(to.0) as usize).min(self.by_distance_ns.len() - 1);
-        let arm_ns = u64::from(self.by_distance_ns[distance]);
+        let mut arm_ns = u64::from(self.by_distance_ns[distance]);
+        if to.0 > from.0
+            && let Some(&inward_ns) = self.inward_ns.get(distance)
+        {
+            arm_ns = arm_ns.saturating_add_signed(i64::from(inward_ns));
+        }
         let head_ns = if from.1 == to.1 { 0 } else { self.head_switch_ns };
         let move_ns = arm_ns.max(head_ns);
-        if write && move_ns > 0 { move_ns.saturating_add_signed(i64::from(self.settle_ns[distance])) } else { move_ns }
+        if !write || move_ns == 0 {
+            return move_ns;
+        }
+        let settled_ns = move_ns.saturating_add_signed(i64::from(self.settle_ns[distance]));
+        match self.spread_ns.get(distance) {
+            Some(&spread_ns) => settled_ns + varied(from, to, spread_ns),
+            None => settled_ns,
+        }
     }
 
     /// Mean over random pairs of cylinders: distance d of N has probability 2 (N - d) / N^2.
@@ -54,7 +76,7 @@ impl Seek {
 }
 
 /// The table where it reaches; else the curve; else the table's last line drawn on.
-fn distance_ms(spec: &SeekSpec, distance: u32) -> f64 {
+pub(crate) fn distance_ms(spec: &SeekSpec, distance: u32) -> f64 {
     let at = spec.table.partition_point(|&(d, _)| d < distance);
     let in_table = spec.table.get(at);
     if let (None, Some([a, b]), Some([c, e])) = (in_table, spec.short, spec.long) {
@@ -73,15 +95,39 @@ fn distance_ms(spec: &SeekSpec, distance: u32) -> f64 {
     }
 }
 
+/// A curve as a table, its first points kept; nothing if there is no curve.
+pub(crate) fn sampled(spec: &SeekSpec, far: u32) -> Option<Vec<(u32, f64)>> {
+    spec.short.and(spec.long)?;
+    let mut points: Vec<(u32, f64)> = spec.table.clone();
+    let mut distance = points.last().map_or(1, |last| last.0 + 1);
+    while distance < far {
+        points.push((distance, distance_ms(spec, distance)));
+        distance += (distance / 5).max(1);
+    }
+    points.push((far.max(distance), distance_ms(spec, far.max(distance))));
+    Some(points)
+}
+
 /// By distance where the drive's file says so; else the same for all.
 fn settle_ms(spec: &SeekSpec, distance: u32) -> f64 {
-    let points = &spec.write_settle_by_distance;
+    between(&spec.write_settle_by_distance, distance).unwrap_or(spec.write_settle_ms)
+}
+
+/// Straight lines between points, their ends drawn on level; nothing if there are none.
+fn between(points: &[(u32, f64)], distance: u32) -> Option<f64> {
     let at = points.partition_point(|&(d, _)| d < distance);
     match (at.checked_sub(1).and_then(|before| points.get(before)), points.get(at)) {
-        (Some(&low), Some(&high)) => line(low, high, distance),
-        (Some(&(_, ms)), None) | (None, Some(&(_, ms))) => ms,
-        (None, None) => spec.write_settle_ms,
+        (Some(&low), Some(&high)) => Some(line(low, high, distance)),
+        (Some(&(_, ms)), None) | (None, Some(&(_, ms))) => Some(ms),
+        (None, None) => None,
     }
+}
+
+/// A seek's share of a spread: from where to where it goes decides, so that the same seek always takes the same time.
+fn varied(from: (u32, u32), to: (u32, u32), spread_ns: u32) -> u64 {
+    let track = |(cylinder, head): (u32, u32)| u64::from(cylinder) << 32 | u64::from(head);
+    let share = stats::random::mix(track(from), track(to)) >> 32;
+    (u64::from(spread_ns) * share) >> 32
 }
 
 fn line((d0, t0): (u32, f64), (d1, t1): (u32, f64), distance: u32) -> f64 {

@@ -1,26 +1,36 @@
 //! The figures that describe a hard disk, as they stand in its file.
 
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 /// A hard disk. Times in files are milliseconds, as in data sheets; inside, nanoseconds.
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct DiskSpec {
     /// Bytes of a sector.
     pub sector_bytes: u32,
     /// Blocks the drive offers, where that is less than its tracks hold.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub capacity_sectors: Option<u64>,
     /// Surfaces with data.
     pub heads: u32,
     /// Revolutions a minute.
     pub rpm: f64,
+    /// Share of blocks (0 to 0.5) where a read or a write that waits for the medium succeeds only after `retry_revolutions` more.
+    /// Which blocks these are follows from their numbers, so that it is the same ones each time.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub retry_share: f64,
+    /// Revolutions that such a request loses.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub retry_revolutions: u32,
     /// How spare sectors are spread.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub sparing: Sparing,
     /// Cylinders of a range, for [`Sparing::SectorsPerRange`].
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub range_cylinders: u32,
+    /// In which order the surfaces of a cylinder are used.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub head_order: HeadOrder,
     /// Zones from the outer edge.
     pub zones: Vec<ZoneSpec>,
     /// Moving the arm.
@@ -33,6 +43,11 @@ pub struct DiskSpec {
     pub bus: BusSpec,
 }
 
+/// A file that is written leaves out what it would be read as anyway.
+fn is_default<T: Default + PartialEq>(value: &T) -> bool {
+    *value == T::default()
+}
+
 impl DiskSpec {
     /// Time of a revolution.
     pub fn revolution_ns(&self) -> u64 {
@@ -40,8 +55,22 @@ impl DiskSpec {
     }
 }
 
+/// In which order the surfaces of a cylinder are used. On a serpentine one the first track of a cylinder is on the surface of
+/// the last track of the cylinder before, so that going on needs no head switch.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum HeadOrder {
+    /// From surface 0 on every cylinder.
+    #[default]
+    Ascending,
+    /// Backwards on odd cylinders of the disk.
+    Serpentine,
+    /// Backwards on every second cylinder of a zone.
+    SerpentineInZone,
+}
+
 /// How spare sectors are spread over the medium.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Sparing {
     /// No spares.
@@ -60,7 +89,7 @@ pub enum Sparing {
 }
 
 /// A zone.
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct ZoneSpec {
     /// First and last cylinder.
@@ -68,54 +97,62 @@ pub struct ZoneSpec {
     /// Sectors on each track.
     pub sectors_per_track: u32,
     /// Sectors by which the first sector of the next track on the cylinder comes later.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub track_skew_sectors: u32,
     /// The same for the next cylinder.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub cylinder_skew_sectors: u32,
     /// Where on its track the zone's first sector is.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub first_angle_sectors: u32,
     /// Blocks' worth of space before the first block.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub lead_sectors: u64,
     /// Spares of each region (tracks for [`Sparing::Track`], sectors otherwise).
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub spares: u32,
     /// Slipped defects, ascending: sector numbers of the zone (tracks for [`Sparing::Track`]).
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub slips: Vec<u64>,
 }
 
 /// Moving the arm: a measured table, or a curve whose first distances may be a table.
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct SeekSpec {
     /// Measured points `[cylinders, ms]`, ascending; straight lines between them. For a drive with `short`, they cover only the
     /// first distances.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub table: Vec<(u32, f64)>,
     /// `[a, b]`: `a + b * sqrt(d)` ms up to `knee_cylinders`.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub short: Option<[f64; 2]>,
     /// `[a, b]`: `a + b * d` ms beyond.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub long: Option<[f64; 2]>,
     /// Where the long curve begins.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub knee_cylinders: u32,
+    /// `[cylinders, ms]`, ascending: how much longer a seek inward (to higher cylinders) takes than one outward over the same distance,
+    /// of which table and curve are then. Negative if outward is slower.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub inward_by_distance: Vec<(u32, f64)>,
     /// Switching heads.
     pub head_switch_ms: f64,
     /// Added to each seek or head switch before a write; may be negative where the table was measured with writes.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub write_settle_ms: f64,
     /// `[cylinders, ms]`, ascending: settling by distance, where it is not the same for all; straight lines between, the ends drawn on level.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub write_settle_by_distance: Vec<(u32, f64)>,
+    /// `[cylinders, ms]`, ascending: by how much settling before a write varies from seek to seek. A seek's share of it, 0 to 1 and all alike
+    /// likely, follows from the blocks that the arm comes from and goes to, so that the same requests take the same time again.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub write_settle_spread_by_distance: Vec<(u32, f64)>,
 }
 
 /// The electronics' times. "After" is the direction of the request before.
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct ControllerSpec {
     /// A read found in the buffer.
@@ -130,49 +167,73 @@ pub struct ControllerSpec {
     pub write_after_read_ms: f64,
     #[allow(missing_docs)]
     pub write_after_write_ms: f64,
+    /// A write that neither goes on where the one before ended nor begins in what the buffer holds, where such writes have
+    /// an overhead of their own (DiskSim's write misses).
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub write_miss_after_read_ms: Option<f64>,
+    #[allow(missing_docs)]
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub write_miss_after_write_ms: Option<f64>,
+    /// `[cylinders, ms]`, ascending from 0: the overhead of a write after a read that goes to another track, by how far the arm must go (0:
+    /// another surface of the cylinder). The last entry whose distance is not greater counts; it takes the place of `write_after_read_ms`.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub write_move_after_read: Vec<(u32, f64)>,
+    /// The same of a write after a write.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub write_move_after_write: Vec<(u32, f64)>,
+    /// A read that the buffer has and that does not go on where the request before ended, where such reads have an overhead of their own;
+    /// in place of `read_hit_after_read_ms`.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub read_hit_elsewhere_ms: Option<f64>,
     /// After a read's data.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub read_completion_ms: f64,
     /// After a write's data (or its medium access, if that is waited for).
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub write_completion_ms: f64,
     /// Before each transfer of data.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub data_preparation_ms: f64,
     /// Getting the bus back for the data of a read, or the completion of a write.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub reselect_ms: f64,
     /// Letting the bus go between command and data of a read.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub read_disconnect_after_read_ms: f64,
     #[allow(missing_docs)]
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub read_disconnect_after_write_ms: f64,
     /// Letting the bus go between data and completion of a write.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub write_disconnect_ms: f64,
     /// From a write's command to the start of its seek, where that is not the whole overhead.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub write_seek_ms: Option<f64>,
+    /// The same of a write after a write, where that is another.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub write_seek_after_write_ms: Option<f64>,
     /// From a read's command to the start of its seek, likewise.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub read_seek_ms: Option<f64>,
+    /// The same of a read after a write, where that is another.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub read_seek_after_write_ms: Option<f64>,
     /// Whether the bus is kept from command to completion.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub never_disconnect: bool,
     /// The least time between command and end of seek of a write.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub minimum_write_seek_ms: f64,
     /// The extra disconnection of writes that follow a write elsewhere, if the drive has that habit.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub extra_write_disconnect: Option<ExtraDisconnectSpec>,
     /// How requests are chosen from the drive's queue.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub scheduler: crate::disk::Scheduler,
 }
 
 /// A write that lets the bus go before taking its data.
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct ExtraDisconnectSpec {
     /// From the command to the first disconnection.
@@ -190,7 +251,7 @@ pub struct ExtraDisconnectSpec {
 }
 
 /// How far a drive reads ahead.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ReadAhead {
     /// Not at all.
@@ -207,7 +268,7 @@ pub enum ReadAhead {
 }
 
 /// When a write is reported as done.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum WriteReport {
     /// When it is on the medium.
@@ -218,7 +279,7 @@ pub enum WriteReport {
 }
 
 /// The buffer.
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct CacheSpec {
     /// Segments; 0 for no cache.
@@ -228,48 +289,48 @@ pub struct CacheSpec {
     /// Segments that may hold data not yet on the medium.
     pub write_segments: u32,
     /// Whether one of the segments serves writes only, and its data no reads.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub dedicated_write_segment: bool,
     /// Reading ahead.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub read_ahead: ReadAhead,
     /// Whether a read that begins with the very sector that is being read ahead joins in; if not, it starts anew.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub join_read_ahead: bool,
     /// The most sectors read ahead of a request.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub read_ahead_sectors: u32,
     /// Whether a hit restarts reading ahead that has reached its limit.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub read_ahead_on_hit: bool,
     /// Share of a read that is in the buffer before its transfer begins (0 to 1).
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub read_watermark: f64,
     /// Whether data sent to the host are dropped from the buffer, so that only what was read ahead can be hit.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub drop_when_read: bool,
     /// Sectors in which a read is handed to the bus, each when all of it is in the buffer; 0 for single sectors.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub read_chunk_sectors: u32,
     /// Sectors (or the whole write, if that is less) that must be in the buffer before the medium is written.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub write_start_sectors: u32,
     /// From a sector's arrival in the buffer until it can be written.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub write_start_ms: f64,
     /// Whether a read takes the sectors of a track in the order in which they come by ("zero latency").
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub immediate_read: bool,
     /// The same for writes.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub immediate_write: bool,
     /// When a write is reported.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub write_report: WriteReport,
 }
 
 /// The host link.
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct BusSpec {
     /// Time of a sector from the drive.
@@ -303,6 +364,12 @@ impl DiskSpec {
         if !(self.rpm >= 100.0 && self.rpm <= 100_000.0) {
             return bad("rpm", format!("{}: 100 to 100000", self.rpm));
         }
+        if !(0.0..=0.5).contains(&self.retry_share) {
+            return bad("retry_share", format!("{}: 0 to 0.5", self.retry_share));
+        }
+        if self.retry_revolutions > 1000 {
+            return bad("retry_revolutions", format!("{}: at most 1000", self.retry_revolutions));
+        }
         if self.zones.is_empty() {
             return bad("zones", "there is none".into());
         }
@@ -321,6 +388,72 @@ impl DiskSpec {
         self.controller.check().map_err(|(key, why)| (format!("controller.{key}"), why))?;
         self.cache.check().map_err(|(key, why)| (format!("cache.{key}"), why))?;
         self.bus.check().map_err(|(key, why)| (format!("bus.{key}"), why))
+    }
+}
+
+impl DiskSpec {
+    /// What can be and is seldom meant: the key, and what it leads to. docs/drives.md has these traps.
+    pub(crate) fn traps(&self) -> Vec<Invalid> {
+        let mut traps = Vec::new();
+        let mut trap = |key: &str, why: String| traps.push((key.to_owned(), why));
+        let cache = &self.cache;
+        let (limit, segment) = (u64::from(cache.read_ahead_sectors), u64::from(cache.segment_sectors));
+        let reads = cache.segments - u32::from(cache.dedicated_write_segment);
+        let track = u64::from(self.zones.iter().map(|zone| zone.sectors_per_track).max().unwrap_or(0));
+        let natural = match cache.read_ahead {
+            ReadAhead::None | ReadAhead::Segment => 0,
+            ReadAhead::Track => track,
+            ReadAhead::Cylinder => track * u64::from(self.heads),
+            ReadAhead::NextTrack => 2 * track,
+        };
+        if cache.read_ahead == ReadAhead::None {
+            if limit > 0 {
+                trap("cache.read_ahead_sectors", "has no effect: read_ahead is \"none\"".to_owned());
+            }
+        } else if reads == 0 {
+            trap("cache.read_ahead", "has no effect: there is no segment for reads".to_owned());
+        } else if limit > segment {
+            trap(
+                "cache.read_ahead_sectors",
+                format!(
+                    "{limit}: more than a segment of {segment} sectors, so reading ahead drops the segment's start"
+                ),
+            );
+        } else if limit == 0 && natural > segment {
+            trap(
+                "cache.read_ahead_sectors",
+                format!(
+                    "0 is no limit: up to {natural} sectors are read ahead into segments of {segment}, and drop their start"
+                ),
+            );
+        }
+        let one_ms = crate::disk::seek::distance_ms(&self.seek, 1).max(self.seek.head_switch_ms);
+        for (n, zone) in self.zones.iter().enumerate() {
+            let sector_ms = self.revolution_ns() as f64 / 1e6 / f64::from(zone.sectors_per_track);
+            let skew_ms = |sectors: u32| f64::from(sectors) * sector_ms;
+            if self.heads > 1 && skew_ms(zone.track_skew_sectors) < self.seek.head_switch_ms {
+                let why = "shorter than switching heads: going on to the next track costs a revolution".to_owned();
+                trap(&format!("zones[{n}].track_skew_sectors"), why);
+            }
+            let one_ms = if self.head_order == HeadOrder::Ascending {
+                one_ms
+            } else {
+                crate::disk::seek::distance_ms(&self.seek, 1)
+            };
+            if zone.cylinders[0] < zone.cylinders[1] && skew_ms(zone.cylinder_skew_sectors) < one_ms {
+                let why = "shorter than a seek over one cylinder: going on to it costs a revolution".to_owned();
+                trap(&format!("zones[{n}].cylinder_skew_sectors"), why);
+            }
+        }
+        if self.bus.queue_depth == 1 && self.controller.scheduler != crate::disk::Scheduler::Fcfs {
+            trap("controller.scheduler", "has nothing to choose from: bus.queue_depth is 1".to_owned());
+        }
+        let unbounded = DiskSpec { capacity_sectors: None, ..self.clone() };
+        let holds = crate::disk::Geometry::new(&unbounded).capacity_sectors();
+        if let Some(capacity) = self.capacity_sectors.filter(|capacity| *capacity > holds) {
+            trap("capacity_sectors", format!("{capacity}: the tracks hold {holds}, and no more is offered"));
+        }
+        traps
     }
 }
 
@@ -400,6 +533,14 @@ impl SeekSpec {
         if !settle.iter().all(|(_, ms)| (-1000.0..=1000.0).contains(ms)) || !settle.is_sorted_by(|a, b| a.0 < b.0) {
             return bad("write_settle_by_distance", "ascending distances with -1000 to 1000 milliseconds");
         }
+        let inward = &self.inward_by_distance;
+        if !inward.iter().all(|(_, ms)| (-1000.0..=1000.0).contains(ms)) || !inward.is_sorted_by(|a, b| a.0 < b.0) {
+            return bad("inward_by_distance", "ascending distances with -1000 to 1000 milliseconds");
+        }
+        let spread = &self.write_settle_spread_by_distance;
+        if !spread.iter().all(|(_, ms)| (0.0..=1000.0).contains(ms)) || !spread.is_sorted_by(|a, b| a.0 < b.0) {
+            return bad("write_settle_spread_by_distance", "ascending distances with 0 to 1000 milliseconds");
+        }
         for &(distance, ms) in &self.table {
             time("table", ms)?;
             if distance == 0 {
@@ -433,6 +574,20 @@ impl ControllerSpec {
         time("read_miss_after_write_ms", self.read_miss_after_write_ms)?;
         time("write_after_read_ms", self.write_after_read_ms)?;
         time("write_after_write_ms", self.write_after_write_ms)?;
+        time("write_miss_after_read_ms", self.write_miss_after_read_ms.unwrap_or(0.0))?;
+        time("write_miss_after_write_ms", self.write_miss_after_write_ms.unwrap_or(0.0))?;
+        for (key, moves) in [
+            ("write_move_after_read", &self.write_move_after_read),
+            ("write_move_after_write", &self.write_move_after_write),
+        ] {
+            for &(_, ms) in moves {
+                time(key, ms)?;
+            }
+            if !moves.is_sorted_by(|a, b| a.0 < b.0) || moves.first().is_some_and(|first| first.0 != 0) {
+                return Err((key.to_owned(), "distances in cylinders, ascending from 0".to_owned()));
+            }
+        }
+        time("read_hit_elsewhere_ms", self.read_hit_elsewhere_ms.unwrap_or(0.0))?;
         time("read_completion_ms", self.read_completion_ms)?;
         time("write_completion_ms", self.write_completion_ms)?;
         time("data_preparation_ms", self.data_preparation_ms)?;
@@ -443,6 +598,8 @@ impl ControllerSpec {
         time("minimum_write_seek_ms", self.minimum_write_seek_ms)?;
         time("write_seek_ms", self.write_seek_ms.unwrap_or(0.0))?;
         time("read_seek_ms", self.read_seek_ms.unwrap_or(0.0))?;
+        time("write_seek_after_write_ms", self.write_seek_after_write_ms.unwrap_or(0.0))?;
+        time("read_seek_after_write_ms", self.read_seek_after_write_ms.unwrap_or(0.0))?;
         let Some(extra) = &self.extra_write_disconnect else { return Ok(()) };
         time("extra_write_disconnect.command_ms", extra.command_ms)?;
         time("extra_write_disconnect.first_disconnect_ms", extra.first_disconnect_ms)?;

@@ -25,6 +25,8 @@ pub struct Description {
     pub zones: Vec<ZoneFact>,
     /// Every figure with its source.
     pub figures: Vec<Figure>,
+    /// What can be and is seldom meant, with what it leads to.
+    pub warnings: Vec<String>,
     /// How many of them are estimates.
     pub estimates: usize,
 }
@@ -96,6 +98,7 @@ impl Drive {
             zones,
             estimates: self.figures.iter().filter(|figure| figure.estimate).count(),
             figures: self.figures.clone(),
+            warnings: self.warnings.clone(),
         }
     }
 }

@@ -46,7 +46,7 @@ pub(super) fn figures(file: &Table, sources: &BTreeMap<String, String>) -> Resul
 }
 
 /// Leaves by key; those of an array of tables are gathered under one key.
-fn collect(key: &str, value: &Value, leaves: &mut Vec<(String, Vec<String>)>) {
+pub(super) fn collect(key: &str, value: &Value, leaves: &mut Vec<(String, Vec<String>)>) {
     match value {
         Value::Table(table) => {
             for (name, value) in table {

@@ -10,11 +10,14 @@ mod description;
 mod error;
 mod figures;
 mod overlay;
+mod written;
 
 pub use catalogue::catalogue;
 pub use description::{Description, Fact, Quantity, ZoneFact};
 pub use error::DriveError;
 pub use figures::Figure;
+pub(crate) use written::leaves;
+pub use written::written;
 
 use crate::Device;
 use crate::disk::spec::DiskSpec;
@@ -37,6 +40,8 @@ pub struct Drive {
     pub model: Model,
     /// Every figure of the file with its source, by key.
     pub figures: Vec<Figure>,
+    /// What can be and is seldom meant, by key, with what it leads to.
+    pub warnings: Vec<String>,
 }
 
 /// What kind of drive, with its figures.
@@ -101,9 +106,12 @@ impl Drive {
             }
         };
         let invalid = |(key, why): (String, String)| DriveError::Invalid { file: file.to_owned(), key, why };
+        let mut warnings = Vec::new();
         let model = match (parsed.disk, parsed.ssd) {
             (Some(disk), None) => {
                 disk.check().map_err(|(key, why)| invalid((format!("disk.{key}"), why)))?;
+                let traps = disk.traps().into_iter();
+                warnings.extend(traps.map(|(key, why)| format!("{file}: disk.{key}: {why}")));
                 Model::Disk(Box::new(disk))
             }
             (None, Some(ssd)) => {
@@ -113,7 +121,7 @@ impl Drive {
             _ => return Err(invalid(("disk".into(), "one of [disk] and [ssd] must be there, and not both".into()))),
         };
         let figures = figures::figures(&table, &parsed.sources).map_err(invalid)?;
-        Ok(Drive { key: key.to_owned(), name: parsed.name, summary: parsed.summary, model, figures })
+        Ok(Drive { key: key.to_owned(), name: parsed.name, summary: parsed.summary, model, figures, warnings })
     }
 
     /// The device it describes.

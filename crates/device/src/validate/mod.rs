@@ -152,7 +152,7 @@ pub fn validate(key: &str, name: &str, spec: &DiskSpec, trace: &[Traced]) -> Res
     })
 }
 
-fn mean(values: &[u64]) -> f64 {
+pub(crate) fn mean(values: &[u64]) -> f64 {
     values.iter().map(|&v| v as f64).sum::<f64>() / values.len().max(1) as f64
 }
 

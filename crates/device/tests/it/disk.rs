@@ -1,6 +1,6 @@
 //! Hard disks: places and blocks, skews, schedulers, flushes, determinism.
 
-use device::disk::spec::DiskSpec;
+use device::disk::spec::{DiskSpec, HeadOrder};
 use device::disk::{Disk, Pbn, QueuedDisk, Refinement, Scheduler};
 use device::{Completion, Device, Drive, Lbn, Model, Request, RequestError, catalogue};
 use proptest::prelude::*;
@@ -290,4 +290,134 @@ fn the_queue_and_the_direct_path_agree() {
         assert_eq!(done, [Completion { tag, at_ns: served, durable: true }]);
         now = served + below(&mut rng, 20_000_000);
     }
+}
+
+#[test]
+fn a_serpentine_disk_goes_on_on_the_same_surface() {
+    let mut serpentine = spec("hp-97560");
+    serpentine.head_order = HeadOrder::SerpentineInZone;
+    let disk = Disk::new(serpentine);
+    let cylinder = 19 * 72;
+    for (lbn, cylinder, head) in
+        [(0, 0, 0), (cylinder - 1, 0, 18), (cylinder, 1, 18), (2 * cylinder - 1, 1, 0), (2 * cylinder, 2, 0)]
+    {
+        let place = disk.geometry().place(Lbn(lbn)).unwrap();
+        assert_eq!((place.cylinder, place.head), (cylinder as u32, head), "block {lbn}");
+        assert_eq!(disk.geometry().block(place), Some(Lbn(lbn)));
+    }
+    // Zones of odd length: by the disk's cylinders a zone may begin backwards.
+    let mut zoned = spec("st32430n");
+    zoned.head_order = HeadOrder::Serpentine;
+    let disk = Disk::new(zoned);
+    for zone in disk.geometry().zones() {
+        let place = disk.geometry().place(zone.first_lbn).unwrap();
+        assert_eq!(place.head, if zone.first_cylinder % 2 == 0 { 0 } else { 8 });
+        assert_eq!(disk.geometry().block(place), Some(zone.first_lbn));
+    }
+}
+
+/// The responses of writes, each after a pause, on a drive that reports them from its buffer.
+fn written_ms(change: impl Fn(&mut DiskSpec), lbns: &[u64]) -> Vec<f64> {
+    let mut buffered = spec("st32171w");
+    change(&mut buffered);
+    let (mut disk, mut now) = (Disk::new(buffered), 0);
+    let serve = |lbn: &u64| {
+        let at_ns = disk.serve_one(now, &Request::write(*lbn, 8)).at_ns;
+        let ms = (at_ns - now) as f64 / 1e6;
+        now = at_ns + 100_000_000;
+        (ms * 1e4).round() / 1e4
+    };
+    lbns.iter().map(serve).collect()
+}
+
+#[test]
+fn overheads_of_writes_may_depend_on_the_buffer_and_on_the_arm() {
+    let data = 8.0 * 0.1027;
+    let usual = 0.9141 + data;
+    // A track has 186 sectors, a cylinder 5 tracks: goes on, same track, another track, next cylinder, far away, and again there.
+    let lbns = [0, 8, 40, 300, 1100, 2_000_000, 2_000_008];
+    let same = written_ms(|_| {}, &lbns);
+    assert!(same[1..].iter().all(|ms| (ms - usual).abs() < 1e-3), "{same:?}");
+    let misses = written_ms(|s| s.controller.write_miss_after_write_ms = Some(2.0), &lbns);
+    let miss = 2.0 + data;
+    for (n, expected) in [(1, usual), (2, miss), (3, miss), (4, miss), (5, miss), (6, usual)] {
+        assert!((misses[n] - expected).abs() < 1e-3, "write {n}: {misses:?}");
+    }
+    let moves = written_ms(|s| s.controller.write_move_after_write = vec![(0, 3.0), (1, 4.0), (50, 5.0)], &lbns);
+    for (n, expected) in [(1, usual), (2, usual), (3, 3.0 + data), (4, 4.0 + data), (5, 5.0 + data), (6, usual)] {
+        assert!((moves[n] - expected).abs() < 1e-3, "write {n}: {moves:?}");
+    }
+}
+
+#[test]
+fn a_hit_elsewhere_may_cost_more_than_one_that_goes_on() {
+    let mut drive = spec("hp-97560");
+    drive.controller.read_hit_elsewhere_ms = Some(5.0);
+    let (mut disk, mut now) = (Disk::new(drive), 0);
+    let mut read_ms = |lbn| {
+        let at_ns = disk.serve_one(now, &Request::read(lbn, 8)).at_ns;
+        let ms = (at_ns - now) as f64 / 1e6;
+        now = at_ns + 100_000_000;
+        ms
+    };
+    read_ms(0);
+    let (on, over, again) = (read_ms(8), read_ms(32), read_ms(40));
+    assert!((over - on - 2.8).abs() < 1e-6 && on == again, "{on} {over} {again}");
+}
+
+#[test]
+fn what_is_out_of_order_in_moves_is_refused() {
+    let text = device::catalogue().iter().find(|(key, _)| *key == "hp-97560").unwrap().1;
+    for (moves, taken) in
+        [("[[0, 1.0], [4, 2.0]]", true), ("[[1, 1.0]]", false), ("[[0, 1.0], [0, 2.0]]", false), ("[[0, -1.0]]", false)]
+    {
+        let text =
+            text.replace("[disk.controller]\n", &format!("[disk.controller]\nwrite_move_after_read = {moves}\n"));
+        let drive = Drive::parse("d", "d.toml", &text);
+        assert_eq!(drive.is_ok(), taken, "{moves}");
+        assert!(taken || drive.unwrap_err().to_string().contains("disk.controller.write_move_after_read"));
+    }
+}
+
+#[test]
+fn some_blocks_lose_revolutions_and_always_the_same() {
+    let mut weak = spec("hp-97560");
+    weak.retry_share = 0.05;
+    weak.retry_revolutions = 2;
+    let lbns: Vec<u64> = (0..600).map(|n| n * 4001).collect();
+    let times = |spec: &DiskSpec| -> Vec<u64> {
+        let (mut disk, mut now) = (Disk::new(spec.clone()), 0);
+        let mut read = |lbn: &u64| {
+            let at_ns = disk.serve_one(now, &Request::read(*lbn, 1)).at_ns;
+            let ns = at_ns - now;
+            now = at_ns;
+            ns
+        };
+        lbns.iter().map(&mut read).collect()
+    };
+    let (sound, found) = (times(&spec("hp-97560")), times(&weak));
+    assert_eq!(found, times(&weak));
+    let lost_ns = 2 * weak.revolution_ns();
+    let lost = sound.iter().zip(&found).filter(|(sound, found)| **found == **sound + lost_ns).count();
+    let same = sound.iter().zip(&found).filter(|(sound, found)| sound == found).count();
+    assert!((10..60).contains(&lost) && lost + same == 600, "{lost} lost, {same} as before");
+}
+
+#[test]
+fn seeks_inward_may_take_longer_and_settling_may_vary() {
+    let mut drive = spec("hp-97560");
+    let plain = Disk::new(drive.clone());
+    drive.seek.inward_by_distance = vec![(1, 1.0), (100, 3.0)];
+    drive.seek.write_settle_spread_by_distance = vec![(1, 2.0)];
+    let disk = Disk::new(drive);
+    let more_ms = |from: u32, to: u32, write: bool| {
+        let ns = |disk: &Disk| disk.seek().move_ns((from, 0), (to, 0), write) as f64;
+        (ns(&disk) - ns(&plain)) / 1e6
+    };
+    assert!((more_ms(500, 600, false) - 3.0).abs() < 1e-6 && more_ms(600, 500, false) == 0.0);
+    assert!((more_ms(500, 501, false) - 1.0).abs() < 1e-6);
+    let settled: Vec<f64> = (0..200).map(|n| more_ms(600 + n, 500, true)).collect();
+    let mean = settled.iter().sum::<f64>() / 200.0;
+    assert!(settled.iter().all(|ms| (0.0..2.0).contains(ms)) && (mean - 1.0).abs() < 0.15, "{mean}");
+    assert_eq!(more_ms(700, 500, true), more_ms(700, 500, true));
 }

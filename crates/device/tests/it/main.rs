@@ -5,7 +5,11 @@
 mod array;
 mod beside;
 mod crash;
+mod damaged;
 mod disk;
 mod drives;
+mod extract;
+mod import;
+mod measure;
 mod ssd;
 mod validation;

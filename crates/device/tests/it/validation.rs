@@ -1,5 +1,6 @@
 //! Disk models against the measurements of DiskSim 4.0, and the readers against damaged input.
 
+use crate::damaged::damage;
 use device::validate::{Quantiles, Traced, demerit_ns, parse_trace, read_trace, validate};
 use device::{Device as _, Drive, Model, Request, catalogue};
 use rand_core::{Rng as _, SeedableRng as _};
@@ -69,21 +70,6 @@ fn a_request_behind_the_drive_s_end_is_named() {
     let Model::Disk(spec) = Drive::find("hp-97560").unwrap().model else { panic!("a disk") };
     let trace = parse_trace("t", "R Hit 0 4 1 1\nR Hit 99999999 4 1 1\n").unwrap();
     assert_eq!(validate("k", "n", &spec, &trace).unwrap_err().0, 2);
-}
-
-/// Damages a text in a few places.
-fn damage(text: &str, rng: &mut Xoshiro256PlusPlus) -> String {
-    const PARTS: [&str; 14] =
-        ["0", "-1", "99999999999999999999", "nan", "1e300", "[", "]", "\"", "\n", "=", "0.0", "4294967295", "R", ""];
-    let mut bytes = text.as_bytes().to_vec();
-    for _ in 0..1 + rng.next_u64() % 3 {
-        let at = rng.next_u64() as usize % bytes.len().max(1);
-        // Numbers are what most damage is done with.
-        let at = (at..bytes.len()).find(|&n| bytes[n].is_ascii_digit()).unwrap_or(at);
-        let end = (at + rng.next_u64() as usize % 6).min(bytes.len());
-        bytes.splice(at..end, PARTS[rng.next_u64() as usize % PARTS.len()].bytes());
-    }
-    String::from_utf8_lossy(&bytes).into_owned()
 }
 
 #[test]

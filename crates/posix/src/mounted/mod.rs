@@ -10,7 +10,7 @@
 //! extended-attribute calls on kernels before 6.13 take no directory; they go through `/proc/self/fd/N/`, and
 //! what that detour costs is measured once and subtracted as well. (A contained thread goes into the directory first.)
 
-mod buffers;
+pub(crate) mod buffers;
 mod caches;
 mod call;
 pub(crate) mod clock;
