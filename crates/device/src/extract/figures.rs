@@ -2,10 +2,13 @@
 
 use crate::disk::spec::{DiskSpec, ReadAhead, WriteReport};
 
+/// Adds to a number of a specification; false if it is not there.
+type Add = Box<dyn Fn(&mut DiskSpec, f64) -> bool>;
+
 /// A number to be fitted.
 pub(super) struct Number {
-    /// Adds to it; false if it is not there.
-    pub add: Box<dyn Fn(&mut DiskSpec, f64) -> bool>,
+    /// Adds to it.
+    pub add: Add,
     /// The first step, and the least one that is worth a try.
     pub step: f64,
     pub least_step: f64,

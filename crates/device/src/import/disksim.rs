@@ -23,6 +23,9 @@ const SECTOR_BYTES: u32 = 512;
 const DESCRIBE: [&str; 7] =
     ["disksim_disk", "disksim_bus", "disksim_ioqueue", "dm_disk", "dm_layout_g1", "dm_layout_g1_zone", "dm_mech_g1"];
 
+/// A list and where it stands.
+type Listed<'a> = (&'a Place, &'a [(Value, Place)]);
+
 /// A block that remembers what it was asked for.
 struct Reader<'a> {
     block: &'a Block,
@@ -60,7 +63,7 @@ impl<'a> Reader<'a> {
         Ok(self.whole(key, 0, 1)? == 1)
     }
 
-    fn list(&self, key: &str) -> Result<(&'a Place, &'a [(Value, Place)]), ImportError> {
+    fn list(&self, key: &str) -> Result<Listed<'a>, ImportError> {
         let setting = self.need(key)?;
         match &setting.value {
             Value::List(list) => Ok((&setting.place, list)),

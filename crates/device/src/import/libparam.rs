@@ -1,10 +1,12 @@
 //! The grammar of DiskSim 4.0's parameter files (libparam): what is in the blocks, not what it means.
 //!
-//!     file     = { block | "topology" word word list | "instantiate" list "as" word }
-//!     block    = type name "{" [ setting { "," setting } ] "}"
-//!     setting  = ( word { word } | list ) "=" value
-//!     value    = word | list | type "{" settings "}" | block | word word list
-//!     list     = "[" [ item { "," item } ] "]"      item = value | word ".." word
+//! ```text
+//! file     = { block | "topology" word word list | "instantiate" list "as" word }
+//! block    = type name "{" [ setting { "," setting } ] "}"
+//! setting  = ( word { word } | list ) "=" value
+//! value    = word | list | type "{" settings "}" | block | word word list
+//! list     = "[" [ item { "," item } ] "]"      item = value | word ".." word
+//! ```
 //!
 //! `#` begins a comment, and `source FILE` stands for that file's text, wherever it stands. A block whose type is an
 //! earlier block's name has that one's settings, but for those of its own. After the manual of DiskSim 4.0 (Bucy, Schindler,

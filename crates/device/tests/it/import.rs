@@ -35,9 +35,11 @@ fn parv(diskspecs: &str, disk: &str, bus_ms: [f64; 2]) -> String {
     )
 }
 
-/// The hand-written drive, its files, the name in them, the bus, the trace, and the most that the demerit may be: what DiskSim has with these
-/// parameters and half as much again, as its simulator is another.
-const DRIVES: [(&str, [&str; 3], &str, [f64; 2], &str, f64); 4] = [
+/// The hand-written drive, its files, the name in them, the bus, the trace, and the demerit that DiskSim 4.0 has with these parameters.
+type Case = (&'static str, [&'static str; 3], &'static str, [f64; 2], &'static str, f64);
+
+/// Its simulator is another, and what was extracted for the hand-written drives is not in the files: twice its demerit is allowed.
+const DRIVES: [Case; 4] = [
     (
         "hp-c2247a",
         ["hp_c2247a.diskspecs", "hp_c2247a_validate.model", ""],
@@ -96,7 +98,7 @@ fn disksim_s_own_drives_have_the_geometry_of_those_written_by_hand() {
         let trace = read_trace(&testkit::fixture::unpack(&format!("drives/{trace}"), d.path())).unwrap();
         let ms = validate(key, disk, theirs, &trace).unwrap().demerit_ns / 1e6;
         println!("{key}: imported {ms:.3} ms, DiskSim {disksim_ms} ms");
-        assert!(ms <= 3.0 * disksim_ms, "{key}: demerit {ms} ms");
+        assert!(ms <= 2.0 * disksim_ms, "{key}: demerit {ms} ms");
     }
 }
 
