@@ -7,5 +7,6 @@ mod beside;
 mod crash;
 mod disk;
 mod drives;
+mod partition;
 mod ssd;
 mod validation;
