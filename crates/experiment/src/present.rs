@@ -340,7 +340,7 @@ mod tests {
         let summary = text.split("T\n").next().unwrap_or_default();
         assert!(summary.contains("1 of 2 published figures") && summary.contains("1 of 2 statements hold"), "{text}");
         assert!(summary.contains("row of b/far (2.50x)") && !summary.contains("row of a/near"), "{summary}");
-        for shown in ["seeds 1, 2, 3, 4, 5", "3 of 5 seeds", "0.125", "8.50"] {
+        for shown in ["seeds 1, 2, 3, 4, 5", "3 of 5 seeds", "0.12x", "8.50x"] {
             assert!(text.contains(shown), "{shown}: {text}");
         }
     }
