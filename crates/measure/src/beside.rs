@@ -44,15 +44,27 @@ pub(super) fn calls(b: &mut Bench<'_>) -> Result<f64, MeasureError> {
 
 /// What rounds of calls took that a thread for each of the files makes.
 fn calls_of(b: &mut Bench<'_>, files: &[(&'static str, Fd)]) -> Result<Vec<f64>, MeasureError> {
+    // The others may not have begun in the first of them.
+    together(b, "making calls from several threads", files, ROUNDS / 10, |&(path, fd), over, made| {
+        Box::new(Caller { path, fd, number: 0, round_ns: 0.0, over, made })
+    })
+}
+
+/// What threads time, one for each of the files, until the first of them sets its flag; the first `skipped` of each left out.
+fn together<F>(
+    b: &mut Bench<'_>,
+    doing: &'static str,
+    files: &[F],
+    skipped: usize,
+    process: impl for<'p> Fn(&F, &'p AtomicBool, &'p mut Result<Vec<f64>, Errno>) -> Box<dyn Process + 'p>,
+) -> Result<Vec<f64>, MeasureError> {
     let over = AtomicBool::new(false);
     let mut made: Vec<Result<Vec<f64>, Errno>> = files.iter().map(|_| Ok(Vec::new())).collect();
-    let caller = |(&(path, fd), made)| Caller { path, fd, number: 0, round_ns: 0.0, over: &over, made };
-    let processes = files.iter().zip(&mut made).map(|each| Box::new(caller(each)) as Box<dyn Process>).collect();
-    b.fs.run(processes).map_err(|source| MeasureError::Io { doing: "making calls from several threads", source })?;
+    let processes = files.iter().zip(&mut made).map(|(file, made)| process(file, &over, made)).collect();
+    b.fs.run(processes).map_err(|source| MeasureError::Io { doing, source })?;
     let mut all = Vec::new();
     for one in made {
-        // The others may not have begun in the first of them.
-        all.extend(one.map_err(|errno| MeasureError::Process { errno })?.into_iter().skip(ROUNDS / 10));
+        all.extend(one.map_err(|errno| MeasureError::Process { errno })?.into_iter().skip(skipped));
     }
     Ok(all)
 }
@@ -133,18 +145,9 @@ pub(super) fn curve(b: &mut Bench<'_>) -> Result<Vec<SyncBeside>, MeasureError> 
 
 /// The latencies of syncs that a thread for each of the files makes, for as long as all of them do.
 fn syncs(b: &mut Bench<'_>, files: &[Fd]) -> Result<Vec<f64>, MeasureError> {
-    let over = AtomicBool::new(false);
-    let mut made: Vec<Result<Vec<f64>, Errno>> = files.iter().map(|_| Ok(Vec::new())).collect();
-    let processes = files.iter().zip(&mut made);
-    let processes = processes
-        .map(|(&fd, made)| Box::new(Syncer { fd, wrote: false, left: SYNCS, over: &over, made }) as Box<dyn Process>);
-    let processes = processes.collect();
-    b.fs.run(processes).map_err(|source| MeasureError::Io { doing: "syncing from several threads", source })?;
-    let mut all = Vec::new();
-    for one in made {
-        all.extend(one.map_err(|errno| MeasureError::Process { errno })?.into_iter().skip(1));
-    }
-    Ok(all)
+    together(b, "syncing from several threads", files, 1, |&fd, over, made| {
+        Box::new(Syncer { fd, wrote: false, left: SYNCS, over, made })
+    })
 }
 
 /// Appends and syncs.

@@ -114,6 +114,12 @@ impl Drift {
         self.references.iter().find(|moved| moved.reference == reference).map_or(1.0, Moved::factor)
     }
 
+    /// The factors, as text: `stat 1.02, read 0.98, sync 1.30`.
+    pub fn told(&self) -> String {
+        let moved = self.references.iter().map(|moved| format!("{} {:.2}", moved.reference.name(), moved.factor()));
+        moved.collect::<Vec<String>>().join(", ")
+    }
+
     /// With one more reference, or another value of it.
     #[must_use]
     pub fn with(mut self, moved: Moved) -> Drift {
@@ -121,6 +127,17 @@ impl Drift {
         self.references.push(moved);
         self.references.sort_by_key(|m| m.reference);
         self
+    }
+
+    /// With how much of its core the processor had meanwhile: what the profile's reference took now, where both are known.
+    #[must_use]
+    pub fn with_core(self, profile: &SystemProfile, now_ns: Option<f64>) -> Drift {
+        match (profile.references.get(&Reference::Core), now_ns) {
+            (Some(then), Some(now_ns)) => {
+                self.with(Moved { reference: Reference::Core, then_ns: then.mean_ns, now_ns })
+            }
+            _ => self,
+        }
     }
 
     /// What of it is the processor's: how much of its core it has. What waits for the device stays as it was measured.
@@ -184,6 +201,16 @@ mod tests {
 
     fn of(references: &[(Reference, f64)]) -> References {
         references.iter().map(|&(reference, ns)| (reference, Entry::exactly(ns))).collect()
+    }
+
+    #[test]
+    fn a_drift_is_told_with_the_core_where_both_know_it() {
+        let then = profile(&[], &[(Reference::Stat, 400.0), (Reference::Core, 1_000.0)]);
+        let now = Drift::between(&then, &of(&[(Reference::Stat, 500.0)])).unwrap();
+        assert_eq!(now.clone().with_core(&then, None).told(), "stat 1.25");
+        assert_eq!(now.clone().with_core(&then, Some(1_500.0)).told(), "core 1.50, stat 1.25");
+        let older = profile(&[], &[(Reference::Stat, 400.0)]);
+        assert_eq!(now.with_core(&older, Some(1_500.0)).told(), "stat 1.25", "an older profile has no such reference");
     }
 
     #[test]

@@ -7,7 +7,7 @@ use posix::{SetupError, Site, Target};
 use predict::pipeline::{SystemPrediction, predict};
 use replay::{ObservationFile, ReplayError, ReplayResult, Requirements};
 use std::path::Path;
-use system::{Drift, Moved, Reference, SystemProfile};
+use system::{Drift, SystemProfile};
 use trace::profile::Reader;
 
 /// Workloads and targets by number.
@@ -211,13 +211,8 @@ impl Bench for RealBench {
         let site = self.open(target, needs.bytes.saturating_add(more_bytes), needs.inodes)?;
         let drift = self.drift(target, &*site)?;
         let with_core = |drift: Option<Drift>, result: &ReplayResult| {
-            let then = self.targets[target].profile.as_ref()?.references.get(&Reference::Core);
-            match (drift, then, result.core_ns) {
-                (Some(drift), Some(then), Some(now_ns)) => {
-                    Some(drift.with(Moved { reference: Reference::Core, then_ns: then.mean_ns, now_ns }))
-                }
-                (drift, ..) => drift,
-            }
+            let profile = self.targets[target].profile.as_ref()?;
+            drift.map(|drift| drift.with_core(profile, result.core_ns))
         };
         let reader = &self.workloads[workload].reader;
         let options = &self.options.replay;

@@ -224,7 +224,7 @@ pub fn run(args: Args) -> failure::Result<ExitCode> {
         let (place, target) = place(&systems, here)?;
         let system = &mut systems[place];
         let drift = drift(system, target, args.seed)?;
-        progress::note(&format!("{}: {}", system.name, told(&drift)));
+        progress::note(&format!("{}: times as long as when it was measured: {}", system.name, drift.told()));
         if args.rescale {
             *system = system.rescaled(&drift);
             run_time.computing[place] *= drift.factor(Reference::Processor);
@@ -298,12 +298,6 @@ fn drift(system: &SystemProfile, target: &str, seed: u64) -> failure::Result<Dri
     let drift = Drift::between(system, &now.with_context(|| target.to_string())?);
     closed?;
     drift.ok_or_else(|| failure::environment(format!("{name}: no reference could be measured again")))
-}
-
-fn told(drift: &Drift) -> String {
-    let moved = drift.references.iter().map(|moved| format!("{} {:.2}", moved.reference.name(), moved.factor()));
-    let moved: Vec<String> = moved.collect();
-    format!("times as long as when it was measured: {}", moved.join(", "))
 }
 
 /// Writes the annotated trace after each stage: `2-cache-ext4.workload` and so on.

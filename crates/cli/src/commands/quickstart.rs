@@ -11,13 +11,14 @@ use measure::MeasureOptions;
 use posix::output::Output as Placed;
 use posix::{CacheState, Target};
 use predict::pipeline::{Calls, PredictOptions};
-use replay::ReplayOptions;
+use replay::{ReplayOptions, ReplayResult};
 use serde::Serialize;
 use std::fs::File;
 use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
+use system::{Drift, SystemProfile};
 use trace::profile::Reader;
 
 /// The main job end to end on this machine, without root, in about two minutes.
@@ -94,7 +95,7 @@ fn in_site(args: &Args, place: &Target, directory: &Path) -> failure::Result<Exi
     let output = prediction::Output::new(Path::new("quickstart"), &reader, &systems, &options, None, None, true)?;
 
     progress::note("4 of 4: replaying it here, to check the prediction");
-    match check(place, &reader, &output, &here_name) {
+    match check(place, &reader, &options, &systems, &output, &here_name) {
         Ok(checked) => said.checked = Some(checked),
         // The prediction stands without its check, and says so.
         Err(error) if !posix::interrupt::requested() => said.unchecked_because = error.to_string(),
@@ -114,25 +115,49 @@ fn in_site(args: &Args, place: &Target, directory: &Path) -> failure::Result<Exi
 const REPLAYS: usize = 3;
 const REPLAYS_TIME: Duration = Duration::from_secs(20);
 
-/// Replays the workload in the same place and holds the prediction against it.
-fn check(place: &Target, reader: &Reader, output: &prediction::Output, here: &str) -> failure::Result<Checked> {
+/// Replays the workload in the same place and holds the prediction against it. Just before each replay the references of the profile are
+/// measured again: where the machine has become slower or faster since it was measured, the prediction is carried over to that.
+fn check(
+    place: &Target,
+    reader: &Reader,
+    options: &PredictOptions,
+    systems: &[SystemProfile],
+    output: &prediction::Output,
+    here: &str,
+) -> failure::Result<Checked> {
     let needs = replay::requirements(reader)?;
+    let profile = systems.iter().find(|system| system.name == here).expect("what was measured here is predicted");
     let began = Instant::now();
     let mut results = Vec::new();
+    let mut drifts = Vec::new();
     while results.len() < REPLAYS && (results.is_empty() || began.elapsed() < REPLAYS_TIME) {
         let temporary = TargetArgs { keep: false };
-        let site = temporary.open(place, needs.bytes, needs.inodes)?;
-        let replayed = replay::replay(reader, &*site, &ReplayOptions::default(), &mut |_| {});
+        let site = temporary.open(place, needs.bytes.saturating_add(measure::REFERENCES_BYTES), needs.inodes)?;
+        let references = measure::references(&*site, options.seed);
+        let replayed =
+            references.map(|now| (now, replay::replay(reader, &*site, &ReplayOptions::default(), &mut |_| {})));
         let closed = temporary.close(site);
-        results.push(replayed?);
+        let (now, result) = replayed?;
+        let result: ReplayResult = result?;
+        drifts.extend(Drift::between(profile, &now).map(|drift| drift.with_core(profile, result.core_ns)));
+        results.push(result);
         closed?;
     }
     let replays_ns: Vec<f64> = results.iter().map(|result| result.total_ns as f64).collect();
     let certain = results.iter().all(|result| result.cache_state != CacheState::Unverified);
     let first = results.first().expect("there is at least one replay");
     let predicted_ns = output.ranking.systems.iter().find(|s| s.system == here).map_or(0.0, |s| s.total_ns);
+    let drift = Drift::middle(&drifts);
+    let now = match &drift {
+        Some(drift) => {
+            predict::pipeline::predict(reader, &[profile.rescaled(drift)], options)?.systems.into_iter().next()
+        }
+        None => None,
+    };
     Ok(Checked {
         predicted_ns,
+        predicted_now_ns: now.map(|system| system.total_ns),
+        drift,
         replayed_ns: stats::median(&replays_ns).unwrap_or(0.0),
         replays_ns,
         cache_state: if certain { first.cache_state } else { CacheState::Unverified },
@@ -149,7 +174,7 @@ fn copy(from: &Path, to: &Path) -> std::io::Result<()> {
 }
 
 /// Puts what was recorded and measured beside the report.
-fn keep(directory: &Path, profile: &Path, systems: &[::system::SystemProfile]) -> failure::Result<()> {
+fn keep(directory: &Path, profile: &Path, systems: &[SystemProfile]) -> failure::Result<()> {
     let kept = directory.join("quickstart.workload");
     // As private as any profile.
     let made = std::fs::DirBuilder::new().recursive(true).mode(0o700).create(&kept);

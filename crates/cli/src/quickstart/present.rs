@@ -8,7 +8,7 @@ use predict::present::{by_entry_of, by_op_table, ranking_table};
 use predict::rank::Ranking;
 use predict::tipping::Tipping;
 use serde::Serialize;
-use system::SystemProfile;
+use system::{Drift, SystemProfile};
 use units::show;
 
 /// What a quickstart did, beside its prediction.
@@ -54,8 +54,12 @@ impl From<&SystemProfile> for Origin {
 /// A prediction held against a replay.
 #[derive(Clone, Debug, Serialize)]
 pub struct Checked {
-    /// Predicted total, nanoseconds.
+    /// Predicted total, nanoseconds, for the machine as it was measured.
     pub predicted_ns: f64,
+    /// For the machine as it was just before the replays (median): carried over by the profile's references.
+    pub predicted_now_ns: Option<f64>,
+    /// How far it had moved by then.
+    pub drift: Option<Drift>,
     /// Replayed total, the median of the replays, nanoseconds.
     pub replayed_ns: f64,
     /// The replays, in the order made, nanoseconds.
@@ -125,7 +129,16 @@ fn checked(said: &Quickstart) -> String {
     let Some(c) = &said.checked else {
         return format!("The prediction could not be checked by a replay here: {}.", said.unchecked_because);
     };
-    let error = if c.replayed_ns > 0.0 { c.predicted_ns / c.replayed_ns - 1.0 } else { 0.0 };
+    let predicted_ns = c.predicted_now_ns.unwrap_or(c.predicted_ns);
+    let error = if c.replayed_ns > 0.0 { predicted_ns / c.replayed_ns - 1.0 } else { 0.0 };
+    let now = match (c.predicted_now_ns, &c.drift) {
+        (Some(now_ns), Some(drift)) => format!(
+            ", and {} for the machine as it was just before the replays (times as long as when it was measured: {})",
+            show::duration_ns(now_ns),
+            drift.told()
+        ),
+        _ => String::new(),
+    };
     let caches = match c.cache_state {
         CacheState::Cold => "caches cold, verified",
         CacheState::Warm => "caches warm",
@@ -144,7 +157,7 @@ fn checked(said: &Quickstart) -> String {
         String::new()
     };
     format!(
-        "Here the prediction says {}; {} of the {} just took {} in the median ({} off; {caches}; {} unlike the recorded {}).{busy}",
+        "Here the prediction says {}{now}; {} of the {} just took {} in the median ({} off; {caches}; {} unlike the recorded {}).{busy}",
         show::duration_ns(c.predicted_ns),
         show::counted(c.replays_ns.len() as u64, "replay", "replays"),
         show::counted(c.calls, "call", "calls"),
@@ -153,4 +166,35 @@ fn checked(said: &Quickstart) -> String {
         show::counted(c.differences, "outcome", "outcomes"),
         if c.differences == 1 { "one" } else { "ones" }
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use system::{Moved, Reference};
+
+    fn quickstart(predicted_now_ns: Option<f64>, drift: Option<Drift>) -> Quickstart {
+        let checked = Checked {
+            predicted_ns: 100e6,
+            predicted_now_ns,
+            drift,
+            replayed_ns: 125e6,
+            replays_ns: vec![120e6, 125e6, 130e6],
+            cache_state: CacheState::Cold,
+            differences: 0,
+            calls: 50_343,
+        };
+        Quickstart { checked: Some(checked), ..Quickstart::default() }
+    }
+
+    #[test]
+    fn the_error_is_that_of_the_prediction_for_the_machine_as_it_was() {
+        let moved = Moved { reference: Reference::Sync, then_ns: 100.0, now_ns: 120.0 };
+        let said = checked(&quickstart(Some(120e6), Some(Drift { references: vec![moved] })));
+        for part in ["says 100 ms, and 120 ms for", "sync 1.20", "took 125 ms in the median (-4.0 % off"] {
+            assert!(said.contains(part), "{part}: {said}");
+        }
+        let said = checked(&quickstart(None, None));
+        assert!(said.contains("says 100 ms; 3 replays") && said.contains("(-20.0 % off"), "{said}");
+    }
 }

@@ -154,6 +154,12 @@ fn syncs_of_several_threads_are_slower_by_what_they_cost_each_other() {
 }
 
 #[test]
+fn calls_beside_those_of_another_thread_are_slower_by_what_they_cost_each_other() {
+    let beside = quick().0.parameters.calls_beside;
+    assert!((beside - 1.5).abs() < 0.01, "{beside}: two processes at once take half as long again");
+}
+
+#[test]
 fn write_back_and_its_effect() {
     let (profile, _, _) = quick();
     let bytes = 64u64 << 20;
