@@ -190,12 +190,12 @@ fn figures(outcome: &mut Outcome, found: &[Pair], starts: &[u64]) {
             Series::new("realloc, hot files", by_position(|pair| pair.hot[1])),
         ],
     });
-    let line = |panel: &str, pair: &Pair, of: fn(&Start) -> [f64; 2]| {
+    type Of = fn(&Start) -> [f64; 2];
+    let line = |panel: &str, pair: &Pair, of: Of| {
         let points = starts.iter().zip(&pair.starts).map(|(mib, start)| (*mib as f64, gain(of(start))));
         Series::in_panel(panel, &format!("{} positions", pair.positions), points)
     };
-    let panels: [(&str, fn(&Start) -> [f64; 2]); 2] =
-        [("hot files", |start| start.hot), ("files of 96 KB", |start| start.new)];
+    let panels: [(&str, Of); 2] = [("hot files", |start| start.hot), ("files of 96 KB", |start| start.new)];
     outcome.figure(Figure {
         name: "gain".into(),
         title: "Reading, realloc over original, by where the partition begins.".into(),
