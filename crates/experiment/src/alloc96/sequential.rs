@@ -196,11 +196,7 @@ fn raw(bench: &Bench<'_>) -> Result<Raw, ExperimentError> {
 
 fn rows(outcome: &mut Outcome, found: &Found) {
     let [original, realloc] = &found.curves;
-    let late = format!(
-        "with metadata written late (noorder), with nothing else changed, it is {:.2}: in order, a block that realloc has moved \
-         away from is not used again before the pointer to it has been written, which 4.4BSD does not wait for",
-        found.late
-    );
+    let late = format!("with metadata written late (noorder), with nothing else changed, it is {:.2}", found.late);
     let gain = |phase, kb| realloc.at(phase, kb) / original.at(phase, kb);
     let sizes: Vec<u64> = realloc.points(Phase::Read).iter().map(|(x, _)| *x as u64 / KB).collect();
     let (best_kb, best) = sizes
