@@ -31,6 +31,7 @@ struct Parent {
 }
 
 /// A device, and another that has a range of its sectors.
+#[derive(Clone)]
 pub struct Beside {
     /// The first has everything outside the range, the second the range, from its first sector on.
     both: [Box<dyn Device>; 2],
@@ -75,6 +76,10 @@ impl Beside {
 }
 
 impl Device for Beside {
+    fn duplicate(&self) -> Box<dyn Device> {
+        Box::new(self.clone())
+    }
+
     fn sector_bytes(&self) -> u32 {
         self.both[0].sector_bytes()
     }

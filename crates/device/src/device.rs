@@ -35,6 +35,9 @@ pub trait Device {
         None
     }
 
+    /// Another device in just this state: what is asked of one changes nothing on the other.
+    fn duplicate(&self) -> Box<dyn Device>;
+
     /// Hands over a request. `tag` comes back in its [`Completion`].
     fn submit(&mut self, now_ns: u64, tag: u64, request: Request) -> Result<(), RequestError>;
 
@@ -79,7 +82,16 @@ pub trait Device {
     }
 }
 
+impl Clone for Box<dyn Device> {
+    fn clone(&self) -> Box<dyn Device> {
+        (**self).duplicate()
+    }
+}
+
 impl<D: Device + ?Sized> Device for Box<D> {
+    fn duplicate(&self) -> Box<dyn Device> {
+        (**self).duplicate()
+    }
     fn sector_bytes(&self) -> u32 {
         (**self).sector_bytes()
     }

@@ -71,6 +71,10 @@ impl FixedDevice {
 }
 
 impl Device for FixedDevice {
+    fn duplicate(&self) -> Box<dyn Device> {
+        Box::new(self.clone())
+    }
+
     fn sector_bytes(&self) -> u32 {
         512
     }

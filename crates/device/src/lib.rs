@@ -1,7 +1,7 @@
 //! Storage devices in virtual time: when a request completes, and where its bytes are.
 //!
 //! What lives here: hard disks ([`disk`]), arrays ([`mod@array`]), two drives behind one address
-//! ([`beside`]), flash drives ([`ssd`]), a device with a fixed time ([`fixed`]), their
+//! ([`beside`]), a part of one ([`partition`]), flash drives ([`ssd`]), a device with a fixed time ([`fixed`]), their
 //! descriptions as TOML files with the source of every figure ([`Drive`]), the check of a disk model against a measured trace
 //! ([`validate`]), stores for the bytes ([`store`]), with what changes to one replaced ([`undo`]), and what a power failure may leave of
 //! them ([`crash`]). What may not: file systems,
@@ -20,6 +20,7 @@ pub mod fixed;
 mod flash;
 pub mod import;
 pub mod measure;
+pub mod partition;
 pub mod present;
 mod request;
 pub mod ssd;

@@ -65,6 +65,12 @@ pub trait Store {
     fn sync(&self) -> io::Result<()> {
         Ok(())
     }
+
+    /// Another store with the same bytes: what is written to one is not in the other. `None` where there is only one, as of a file that
+    /// is written.
+    fn duplicate(&self) -> Option<Box<dyn Store + Send>> {
+        None
+    }
 }
 
 macro_rules! through {
@@ -91,6 +97,9 @@ macro_rules! through {
             fn sync(&self) -> io::Result<()> {
                 (**self).sync()
             }
+            fn duplicate(&self) -> Option<Box<dyn Store + Send>> {
+                (**self).duplicate()
+            }
         }
     };
 }
@@ -105,19 +114,21 @@ const PIECES_MAX: usize = 1024;
 pub struct FileStore {
     file: File,
     len_bytes: u64,
+    /// Whether it was opened to be read only.
+    only_read: bool,
 }
 
 impl FileStore {
     /// Opens an image to be read: a regular file or a block device.
     pub fn open(path: &Path) -> io::Result<FileStore> {
-        FileStore::new(posix::input::open_image(path)?)
+        Ok(FileStore { only_read: true, ..FileStore::new(posix::input::open_image(path)?)? })
     }
 
     /// Takes an open file. Its length is found by seeking, so that block devices work too.
     pub fn new(file: File) -> io::Result<FileStore> {
         use std::io::Seek as _;
         let len_bytes = (&file).seek(io::SeekFrom::End(0))?;
-        Ok(FileStore { file, len_bytes })
+        Ok(FileStore { file, len_bytes, only_read: false })
     }
 
     /// The file.
@@ -173,6 +184,10 @@ impl Store for FileStore {
     fn sync(&self) -> io::Result<()> {
         self.file.sync_data()
     }
+    fn duplicate(&self) -> Option<Box<dyn Store + Send>> {
+        let file = self.file.try_clone().ok().filter(|_| self.only_read)?;
+        Some(Box::new(FileStore { file, ..*self }))
+    }
 }
 
 /// An image in memory.
@@ -203,6 +218,9 @@ impl Store for MemoryStore {
         }
         Ok(())
     }
+    fn duplicate(&self) -> Option<Box<dyn Store + Send>> {
+        Some(Box::new(self.clone()))
+    }
 }
 
 /// An image in memory that is only looked at; its copies share it.
@@ -221,6 +239,9 @@ impl Store for Frozen {
     }
     fn write_at(&mut self, _at: u64, _bytes: &[u8]) -> io::Result<()> {
         Err(io::ErrorKind::ReadOnlyFilesystem.into())
+    }
+    fn duplicate(&self) -> Option<Box<dyn Store + Send>> {
+        Some(Box::new(self.clone()))
     }
 }
 
@@ -261,6 +282,10 @@ impl SparseStore {
 }
 
 impl Store for SparseStore {
+    fn duplicate(&self) -> Option<Box<dyn Store + Send>> {
+        Some(Box::new(self.clone()))
+    }
+
     fn len_bytes(&self) -> u64 {
         self.len_bytes
     }
@@ -392,6 +417,10 @@ impl<S: Store> Overlay<S> {
 }
 
 impl<S: Store> Store for Overlay<S> {
+    fn duplicate(&self) -> Option<Box<dyn Store + Send>> {
+        Some(Box::new(Overlay { under: self.under.duplicate()?, pages: self.pages.clone() }))
+    }
+
     fn len_bytes(&self) -> u64 {
         self.under.len_bytes()
     }

@@ -40,6 +40,8 @@ pub struct Dot {
     pub series: String,
     /// Which line it is on, by dashes; empty where that says nothing.
     pub kind: String,
+    /// Whether it is a mark of its own, which no line goes through: of a curve little more is known.
+    pub alone: bool,
     /// Where, across.
     pub x: f64,
     /// Where, upwards.
@@ -49,7 +51,7 @@ pub struct Dot {
 impl Dot {
     /// On a line of the only panel.
     pub fn new(series: impl Into<String>, x: f64, y: f64) -> Dot {
-        Dot { panel: String::new(), series: series.into(), kind: String::new(), x, y }
+        Dot { panel: String::new(), series: series.into(), kind: String::new(), alone: false, x, y }
     }
 }
 
@@ -87,6 +89,9 @@ fn drawn(title: &str, x: Axis<'_>, y: Axis<'_>, colours: Colours, dots: &[Dot], 
                 if kinds.len() > 1 {
                     fields.insert("kind".to_owned(), Value::from(d.kind.as_str()));
                 }
+                if d.alone {
+                    fields.insert("alone".to_owned(), Value::from(true));
+                }
             }
             value
         })
@@ -95,7 +100,8 @@ fn drawn(title: &str, x: Axis<'_>, y: Axis<'_>, colours: Colours, dots: &[Dot], 
         .iter()
         .flat_map(|name| panels.iter().map(move |panel| (name, panel)))
         .map(|(name, panel)| {
-            dots.iter().filter(|d| d.series == *name && d.panel == *panel).count() / kinds.len().max(1)
+            let on_it = |d: &&&Dot| !d.alone && d.series == *name && d.panel == *panel;
+            dots.iter().filter(on_it).count() / kinds.len().max(1)
         })
         .max()
         .unwrap_or(0);
@@ -118,19 +124,31 @@ fn drawn(title: &str, x: Axis<'_>, y: Axis<'_>, colours: Colours, dots: &[Dot], 
                            "legend": { "symbolType": "stroke", "symbolStrokeWidth": 2 } });
         encoding.insert("strokeDash".to_owned(), dash);
     }
+    let mut marks = Map::new();
+    if dots.iter().any(|d| d.alone) {
+        let single = json!({ "type": "point", "shape": "diamond", "size": 110, "strokeWidth": 2, "tooltip": true });
+        let layer = json!([{ "transform": [{ "filter": "!datum.alone" }], "mark": mark },
+                           { "transform": [{ "filter": "datum.alone" }], "mark": single }]);
+        marks.insert("layer".to_owned(), layer);
+    } else {
+        marks.insert("mark".to_owned(), mark);
+    }
     if panels.len() > 1 {
         let panel_width = if panels.len() == 2 { 2 * PANEL_WIDTH } else { PANEL_WIDTH * 3 / 2 };
         let header = json!({ "labelFontWeight": "bold" });
         let facet = json!({ "field": "panel", "type": "nominal", "sort": panels, "title": null, "header": header });
         spec.insert("facet".to_owned(), facet);
         spec.insert("columns".to_owned(), json!(3));
-        let inner = json!({ "width": panel_width, "height": 200, "mark": mark, "encoding": encoding });
+        let mut inner = json!({ "width": panel_width, "height": 200, "encoding": encoding });
+        if let Some(inner) = inner.as_object_mut() {
+            inner.extend(marks);
+        }
         spec.insert("spec".to_owned(), inner);
     } else {
         spec.insert("width".to_owned(), json!(WIDTH));
         spec.insert("height".to_owned(), json!(280));
-        spec.insert("mark".to_owned(), mark);
         spec.insert("encoding".to_owned(), encoding);
+        spec.extend(marks);
     }
     Plot { title: title.to_owned(), spec: Value::Object(spec) }
 }
@@ -214,6 +232,21 @@ mod tests {
         assert_eq!(plot.spec["encoding"]["color"]["scale"]["domain"], json!(["z", "a"]));
         assert_eq!(plot.spec["encoding"]["x"]["axis"]["values"], json!([4.0, 8.0]));
         assert!(plot.spec.get("facet").is_none());
+    }
+
+    #[test]
+    fn what_is_alone_is_on_no_line() {
+        let alone = Dot { alone: true, ..Dot::new("published", 2.0, 0.5) };
+        let dots = [Dot::new("ours", 1.0, 0.4), Dot::new("ours", 2.0, 0.6), alone];
+        let plot = chart("t", Axis::Days("d"), Axis::Ratio("r"), Colours::Apart, &dots);
+        assert_eq!(plot.spec["layer"].as_array().map(Vec::len), Some(2));
+        assert_eq!(plot.spec["layer"][1]["transform"][0]["filter"], json!("datum.alone"));
+        let marked =
+            plot.spec["data"]["values"].as_array().map(|all| all.iter().filter(|v| v["alone"] == json!(true)).count());
+        assert_eq!((marked, plot.spec.get("mark")), (Some(1), None));
+        let panels = dots.map(|dot| Dot { panel: format!("{}", dot.x), ..dot });
+        let plot = chart("t", Axis::Days("d"), Axis::Ratio("r"), Colours::Apart, &panels);
+        assert_eq!(plot.spec["spec"]["layer"].as_array().map(Vec::len), Some(2));
     }
 
     #[test]

@@ -75,7 +75,12 @@ fn block(out: &mut String, block: &Block) {
 
 fn table(out: &mut String, table: &Table) {
     // A caption of the table's own would be as narrow or as wide as the table.
-    if !table.caption.is_empty() {
+    if table.folded {
+        let caption = if table.caption.is_empty() { &table.name } else { &table.caption };
+        let rows = table.rows.len();
+        let rows = if rows == 1 { "1 row".to_owned() } else { format!("{rows} rows") };
+        out.push_str(&format!("<details>\n<summary>{} ({rows})</summary>\n", escaped(caption)));
+    } else if !table.caption.is_empty() {
         out.push_str(&format!("<p class=\"caption\">{}</p>\n", escaped(&table.caption)));
     }
     out.push_str("<div class=\"scroll\"><table>\n");
@@ -104,6 +109,9 @@ fn table(out: &mut String, table: &Table) {
         out.push_str("</tr>\n");
     }
     out.push_str("</tbody>\n</table></div>\n");
+    if table.folded {
+        out.push_str("</details>\n");
+    }
 }
 
 fn escaped(text: &str) -> String {
@@ -146,6 +154,19 @@ mod tests {
                 .iter()
                 .all(|script| !script.contains("</script"))
         );
+    }
+
+    #[test]
+    fn a_folded_table_shows_its_caption_and_is_whole_elsewhere() {
+        let mut table = Table::new("points", "Points <of> it.", &[("x", "x")]).folded();
+        table.row(vec![Cell::from(7_u64)]);
+        let mut document = Document::new("T");
+        document.table(table);
+        let html = document.to_html();
+        assert!(html.contains("<details>\n<summary>Points &lt;of&gt; it. (1 row)</summary>"), "{html}");
+        assert_eq!((html.matches("<details>").count(), html.matches("</details>").count()), (1, 1));
+        assert!(!html.contains("<p class=\"caption\">"), "said once");
+        assert!(document.to_text(None).contains('7') && document.to_markdown().contains('7'));
     }
 
     #[test]

@@ -151,6 +151,8 @@ pub struct Table {
     pub columns: Vec<Column>,
     /// Its rows, each as long as `columns`.
     pub rows: Vec<Vec<Cell>>,
+    /// Whether a page shows its caption alone until the reader asks for the rest: figures behind a plot.
+    pub folded: bool,
 }
 
 impl Table {
@@ -158,7 +160,13 @@ impl Table {
     pub fn new(name: &str, caption: &str, columns: &[(&str, &str)]) -> Table {
         let columns =
             columns.iter().map(|(title, key)| Column { title: (*title).to_owned(), key: (*key).to_owned() }).collect();
-        Table { name: name.to_owned(), caption: caption.to_owned(), columns, rows: Vec::new() }
+        Table { name: name.to_owned(), caption: caption.to_owned(), columns, rows: Vec::new(), folded: false }
+    }
+
+    /// The same, folded where the medium can.
+    #[must_use]
+    pub fn folded(self) -> Table {
+        Table { folded: true, ..self }
     }
 
     /// Adds a row.

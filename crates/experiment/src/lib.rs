@@ -11,6 +11,7 @@ pub mod aging97;
 pub mod alloc96;
 mod bench;
 mod beyond;
+mod coverage;
 mod error;
 pub mod hbench01;
 mod jvsu00;
@@ -20,13 +21,16 @@ mod outcome;
 mod parallel;
 pub mod present;
 mod registry;
+mod seeds;
 pub mod softdep99;
 mod testbed;
 
 pub use bench::{Bench, Report, Scale};
+pub use coverage::{Covered, Item, Source, sources};
 pub use error::ExperimentError;
 pub use outcome::{
-    Axis, Claim, Difference, Explain, Figure, NOT_EXPLAINED, Outcome, Parameter, Point, Published, Row, Series,
-    TOLERANCE, Unit,
+    Axis, Claim, Difference, Explain, Figure, NOT_EXPLAINED, NOT_KNOWN, Outcome, Parameter, Point, Published, Row,
+    Series, Spread, TOLERANCE, Unit,
 };
 pub use registry::{Experiment, Reproduction, all, run, select};
+pub use seeds::run_seeds;

@@ -8,6 +8,9 @@ pub const TOLERANCE: f64 = 0.25;
 /// What is printed where that sentence is missing; a test refuses it.
 pub const NOT_EXPLAINED: &str = "not explained";
 
+/// What is printed where no experiment has found the reason of a difference.
+pub const NOT_KNOWN: &str = "the reason is not known";
+
 /// The result of one experiment. It holds nothing that differs from run to run: no machine time, no date.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Outcome {
@@ -166,6 +169,11 @@ impl Explain {
         Explain::Because(sentence.into())
     }
 
+    /// No experiment has found the reason, and the sentence says so.
+    pub fn unknown() -> Explain {
+        Explain::because(NOT_KNOWN)
+    }
+
     fn sentence(&self) -> &str {
         match self {
             Explain::Agrees => NOT_EXPLAINED,
@@ -187,6 +195,30 @@ pub enum Difference {
     NotExplained,
 }
 
+/// How far the figures of several seeds lie apart.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Spread {
+    /// Seeds that have the figure.
+    pub seeds: u32,
+    /// The least.
+    pub low: f64,
+    /// The greatest.
+    pub high: f64,
+}
+
+impl Spread {
+    /// Of these.
+    pub(crate) fn of(found: &[f64]) -> Spread {
+        let least = |best: f64, here: &f64| best.min(*here);
+        let greatest = |best: f64, here: &f64| best.max(*here);
+        Spread {
+            seeds: found.len() as u32,
+            low: found.iter().fold(f64::INFINITY, least),
+            high: found.iter().fold(f64::NEG_INFINITY, greatest),
+        }
+    }
+}
+
 /// A figure, published and ours.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Row {
@@ -196,8 +228,10 @@ pub struct Row {
     pub unit: Unit,
     /// The published figure, if there is one.
     pub published: Option<Published>,
-    /// Ours.
+    /// Ours; of several seeds, their mean.
     pub ours: f64,
+    /// How far the seeds lie apart; `None` of one seed.
+    pub spread: Option<Spread>,
     /// What is said where they differ by more than [`TOLERANCE`].
     pub explain: Explain,
 }
@@ -205,7 +239,7 @@ pub struct Row {
 impl Row {
     /// A figure. `explain` cannot be left out: it is printed if the two differ by more than a quarter.
     pub fn new(what: impl Into<String>, unit: Unit, published: Option<Published>, ours: f64, explain: Explain) -> Row {
-        Row { what: what.into(), unit, published, ours, explain }
+        Row { what: what.into(), unit, published, ours, spread: None, explain }
     }
 
     /// Ours over the published figure.
@@ -240,8 +274,10 @@ impl Row {
 pub struct Claim {
     /// The statement: `realloc scores at least as well as the original at every size`.
     pub what: String,
-    /// Whether it is so here.
+    /// Whether it is so here; of several seeds, under most.
     pub holds: bool,
+    /// Under how many seeds it is so, and how many there are; `None` of one seed.
+    pub held: Option<(u32, u32)>,
     /// The numbers it was decided by.
     pub seen: String,
     /// What is said where it does not hold.
@@ -251,7 +287,7 @@ pub struct Claim {
 impl Claim {
     /// A statement. `explain` cannot be left out: it is printed if the statement does not hold.
     pub fn new(what: impl Into<String>, holds: bool, seen: impl Into<String>, explain: Explain) -> Claim {
-        Claim { what: what.into(), holds, seen: seen.into(), explain }
+        Claim { what: what.into(), holds, held: None, seen: seen.into(), explain }
     }
 
     /// The sentence where it does not hold.
@@ -307,6 +343,8 @@ pub struct Series {
     pub panel: String,
     /// Its name in the legend.
     pub name: String,
+    /// Whether its points are the publication's, which are marks and no line: the curve between them is not known.
+    pub published: bool,
     /// Its points, by x.
     pub points: Vec<Point>,
 }
@@ -320,7 +358,12 @@ impl Series {
     /// A curve of one of several panels.
     pub fn in_panel(panel: &str, name: &str, points: impl IntoIterator<Item = (f64, f64)>) -> Series {
         let points = points.into_iter().map(|(x, y)| Point { x, y }).collect();
-        Series { panel: panel.to_owned(), name: name.to_owned(), points }
+        Series { panel: panel.to_owned(), name: name.to_owned(), published: false, points }
+    }
+
+    /// Points that were published.
+    pub fn published(panel: &str, name: &str, points: impl IntoIterator<Item = (f64, f64)>) -> Series {
+        Series { published: true, ..Series::in_panel(panel, name, points) }
     }
 }
 

@@ -27,6 +27,7 @@ const ALL: &[Experiment] = &[
     alloc96::aggregate::EXPERIMENT,
     alloc96::by_size::EXPERIMENT,
     alloc96::hot_files::EXPERIMENT,
+    alloc96::sensitivity::EXPERIMENT,
     alloc96::sequential::EXPERIMENT,
     alloc96::workload::EXPERIMENT,
     beyond::lfs_sweep::EXPERIMENT,
@@ -81,7 +82,8 @@ pub fn select(names: &[String]) -> Result<Vec<&'static Experiment>, ExperimentEr
 pub struct Reproduction {
     pub version: &'static str,
     pub scale: Scale,
-    pub seed: u64,
+    /// One, or those whose means the outcomes are.
+    pub seeds: Vec<u64>,
     pub outcomes: Vec<Outcome>,
 }
 
@@ -101,13 +103,8 @@ pub fn run(experiment: &Experiment, bench: &mut Bench<'_>) -> Result<Outcome, Ex
 
 impl Reproduction {
     /// A reproduction of nothing yet.
-    pub fn new(bench: &Bench<'_>) -> Reproduction {
-        Reproduction {
-            version: env!("CARGO_PKG_VERSION"),
-            scale: bench.scale(),
-            seed: bench.seed(),
-            outcomes: Vec::new(),
-        }
+    pub fn new(scale: Scale, seeds: Vec<u64>) -> Reproduction {
+        Reproduction { version: env!("CARGO_PKG_VERSION"), scale, seeds, outcomes: Vec::new() }
     }
 }
 

@@ -117,6 +117,36 @@ impl Cx {
         }
     }
 
+    /// Another kernel in just this state; `None` where the image's store has only one set of bytes, or has failed.
+    pub(crate) fn duplicate(&self) -> Option<Cx> {
+        if self.image_error.is_some() {
+            return None;
+        }
+        let image = self.image.duplicate()?;
+        Some(Cx {
+            now_ns: self.now_ns,
+            begun: self.begun,
+            epoch_ns: self.epoch_ns,
+            cache: self.cache.clone(),
+            nodes: self.nodes.clone(),
+            ios: self.ios.clone(),
+            discards: self.discards.clone(),
+            program: self.program.clone(),
+            costs: self.costs,
+            transfers: self.transfers,
+            image,
+            payloads: self.payloads.clone(),
+            image_error: None,
+            record_bytes: self.record_bytes,
+            changes: self.changes.clone(),
+            scratch: Vec::new(),
+            owner: self.owner,
+            barriers: self.barriers,
+            tells: self.tells,
+            arrived: self.arrived.clone(),
+        })
+    }
+
     /// Virtual time at which the operation takes effect.
     pub fn now_ns(&self) -> u64 {
         self.now_ns

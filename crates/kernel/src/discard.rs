@@ -8,7 +8,7 @@ use crate::{Cx, Pbn};
 use std::collections::BTreeMap;
 
 /// Discards that are not complete.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Discards {
     /// Whether the device takes any.
     pub(crate) supported: bool,

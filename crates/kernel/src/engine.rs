@@ -26,7 +26,7 @@ impl ActorId {
     pub(crate) const TIMER: ActorId = ActorId(u32::MAX - 3);
 }
 
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 struct Actor {
     program: Vec<Step>,
     at: usize,
@@ -113,6 +113,7 @@ pub(crate) enum Event {
     Nothing,
 }
 
+#[derive(Clone)]
 pub(crate) struct Engine {
     device: Box<dyn Device>,
     /// Everything up to here has happened.

@@ -6,7 +6,7 @@ use rustc_hash::{FxBuildHasher, FxHashMap};
 use std::hash::BuildHasher;
 
 /// Names last looked up, as many as there is room for.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Names {
     capacity: usize,
     slots: Vec<Slot>,
@@ -29,7 +29,7 @@ pub struct NameCounters {
     pub misses: u64,
 }
 
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 struct Slot {
     hash: u64,
     dir: Ino,
@@ -44,7 +44,7 @@ struct Slot {
 /// Names up to so many bytes lie in their slot: comparing one then costs no further access to memory.
 const SHORT_BYTES: usize = 31;
 
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 struct Name {
     len: u8,
     short: [u8; SHORT_BYTES],

@@ -33,7 +33,7 @@ pub(crate) struct Writing {
 }
 
 /// The inodes in memory: all that are open, and as many others, last used, as there is room for.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Nodes {
     capacity: usize,
     nodes: Vec<Node>,

@@ -72,6 +72,13 @@ impl Image {
         Image::full(SparseStore::new(len_bytes))
     }
 
+    /// Another image with the same bytes; `None` where the store has only one set of them.
+    pub(crate) fn duplicate(&self) -> Option<Image> {
+        assert!(self.gathered.pieces.is_empty(), "whoever gathers settles");
+        let store = self.store.duplicate()?;
+        Some(Image { store, failed: self.failed, given: self.given.clone(), gathered: Gathered::default() })
+    }
+
     /// Fills `out` with the bytes at a place; says whether there are any.
     pub fn read(&self, pbn: Pbn, out: &mut [u8]) -> io::Result<bool> {
         assert!(self.gathered.pieces.is_empty(), "whoever gathers settles before it reads");
@@ -195,7 +202,7 @@ impl fmt::Debug for Image {
 }
 
 /// Sectors that have bytes.
-#[derive(Default)]
+#[derive(Clone, Default)]
 struct Given {
     /// A bit for each, by stretches of 64.
     sectors: FxHashMap<u64, u64>,

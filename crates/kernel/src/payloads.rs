@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 /// The bytes of some of the blocks in memory.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub(crate) struct Payloads {
     by_slot: Vec<Option<Arc<[u8]>>>,
     /// How many there are.

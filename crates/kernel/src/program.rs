@@ -76,7 +76,7 @@ pub struct Io {
 }
 
 /// All requests under way, in reused places.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Ios {
     slots: Vec<Io>,
     free: Vec<u32>,

@@ -26,7 +26,7 @@ const POINTERS_PER_BLOCK: i64 = 1024;
 const ENTRY_BYTES: usize = 16;
 
 /// The file system.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct MemVolume {
     block_bytes: u32,
     blocks: u64,
@@ -44,7 +44,7 @@ pub struct MemVolume {
     generation: u32,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Inode {
     attributes: Attributes,
     /// Blocks by number; a hole has none. Negative: indirect blocks.
@@ -55,7 +55,7 @@ struct Inode {
 }
 
 /// Names in slots, so that an entry has a place; a new one takes the first free slot.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 struct Directory {
     slots: Vec<Option<(Box<[u8]>, Ino)>>,
     free: std::collections::BTreeSet<usize>,

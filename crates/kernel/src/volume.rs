@@ -35,7 +35,7 @@ pub trait Encode {
 }
 
 /// A file system.
-pub trait Volume: Encode {
+pub trait Volume: Encode + Clone + 'static {
     /// The root directory.
     fn root(&self) -> Ino;
 

@@ -89,7 +89,7 @@ const WORDS: [Word; 6] = [
 type Key = (&'static str, bool, fn(&mut FfsOptions, u32));
 
 /// Keys that say how a file system is made.
-const KEYS: [Key; 17] = [
+const KEYS: [Key; 18] = [
     ("bsize", true, |o, n| o.bsize = Some(n)),
     ("fsize", true, |o, n| o.fsize = Some(n)),
     ("minfree", false, |o, n| o.minfree = Some(n)),
@@ -104,6 +104,7 @@ const KEYS: [Key; 17] = [
     ("heads", false, |o, n| o.heads = Some(n)),
     ("sectors", false, |o, n| o.sectors = Some(n)),
     ("rpm", false, |o, n| o.rpm = Some(n)),
+    ("positions", false, |o, n| o.positions = Some(n)),
     ("avgfilesize", true, |o, n| o.avgfilesize = Some(n)),
     ("avgfpdir", false, |o, n| o.avgfpdir = Some(n)),
     ("log", true, |o, n| o.log = Some(n)),

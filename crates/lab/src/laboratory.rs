@@ -15,6 +15,9 @@ pub trait Laboratory: FileSystem {
     /// What went on below the calls: caches, names, device.
     fn counters(&self) -> Counters;
 
+    /// Another laboratory in just this state, as [`Lab::duplicate`] makes it.
+    fn another(&self) -> Option<Box<dyn Laboratory>>;
+
     /// How it was made, in the words of the targets' grammar.
     fn made(&self) -> String;
 
@@ -126,6 +129,10 @@ where
 {
     fn counters(&self) -> Counters {
         Lab::counters(self)
+    }
+
+    fn another(&self) -> Option<Box<dyn Laboratory>> {
+        Some(Box::new(self.duplicate()?))
     }
 
     fn made(&self) -> String {

@@ -41,6 +41,8 @@ pub struct LabSite {
     /// Shown with the environment.
     machine: String,
     keep: Option<PathBuf>,
+    /// Whether the policies are those that its blocks were placed by: an image does not say by which.
+    knows_policies: bool,
 }
 
 impl LabSite {
@@ -63,7 +65,8 @@ impl LabSite {
     /// The image cannot be read, or has no file system that can be mounted.
     pub fn look_at(image: &Path) -> Result<LabSite, SetupError> {
         let options = SiteOptions { whole: true, ..SiteOptions::default() };
-        LabSite::with(Spec::look_at(image)?, image.display().to_string(), String::new(), &options)
+        let site = LabSite::with(Spec::look_at(image)?, image.display().to_string(), String::new(), &options)?;
+        Ok(LabSite { knows_policies: false, ..site })
     }
 
     fn with(
@@ -82,6 +85,7 @@ impl LabSite {
             path: PathBuf::from("/"),
             machine,
             keep: options.keep.clone(),
+            knows_policies: true,
         };
         if begun && !options.whole {
             let made = site.own_directory();
@@ -110,10 +114,13 @@ impl LabSite {
     }
 
     fn rooted(&self, root: Ino) -> Handle {
-        Handle { lab: Rc::clone(&self.lab), root, machine: self.machine.clone() }
+        let (lab, machine, knows_policies) = (Rc::clone(&self.lab), self.machine.clone(), self.knows_policies);
+        Handle { lab, root, machine, knows_policies }
     }
 }
 
+/// What is said of policies where an image is looked at.
+const NOT_IN_IMAGE: &str = "not known: an image does not say by which policies its files were placed";
 /// Inodes in use in a file system that nobody has used: 0 and 1 are kept, 2 is the root, 3 may be `lost+found`.
 const NEW_INODES: u64 = 4;
 /// Directories of runs that an image may hold.
@@ -161,6 +168,7 @@ struct Handle {
     lab: Shared,
     root: Ino,
     machine: String,
+    knows_policies: bool,
 }
 
 impl Handle {
@@ -189,6 +197,9 @@ impl FileSystem for Handle {
     }
     fn date_ns(&self) -> i64 {
         self.lab.borrow().date_ns()
+    }
+    fn advance_date(&mut self, to_ns: i64) {
+        self.with(|lab| lab.advance_date(to_ns));
     }
     fn pause_ns(&mut self, ns: u64) {
         self.with(|lab| lab.pause_ns(ns));
@@ -233,10 +244,15 @@ impl FileSystem for Handle {
         let lab = self.lab.borrow();
         let environment = lab.environment();
         let kernel = posix::Kernel::laboratory(env!("CARGO_PKG_VERSION"), &self.machine);
-        Environment { kernel, mkfs: lab.made(), ..environment }
+        let mount_options = if self.knows_policies { environment.mount_options } else { NOT_IN_IMAGE.to_owned() };
+        Environment { kernel, mount_options, mkfs: lab.made(), ..environment }
     }
     fn is_deterministic(&self) -> bool {
         self.lab.borrow().is_deterministic()
+    }
+    fn duplicate(&self) -> Option<Box<dyn FileSystem>> {
+        let lab = Rc::new(RefCell::new(self.lab.borrow().another()?));
+        Some(Box::new(Handle { lab, machine: self.machine.clone(), ..*self }))
     }
     fn shape(&self) -> Option<Shape> {
         self.lab.borrow().shape()

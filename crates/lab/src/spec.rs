@@ -493,8 +493,8 @@ fn check_together(spec: &Spec, given: &[(String, usize)]) -> Result<(), Wrong> {
         let problem = "no log is kept that could lie on a drive of its own".to_owned();
         return wrong(position, problem, "logdrive= goes with journal=async or journal=sync");
     }
-    let geometry = "heads= and sectors= go together; cpg= and rpm= need both";
-    match (at("heads"), at("sectors"), at("cpg").or(at("rpm"))) {
+    let geometry = "heads= and sectors= go together; cpg=, rpm= and positions= need both";
+    match (at("heads"), at("sectors"), at("cpg").or(at("rpm")).or(at("positions"))) {
         (Some(position), None, _) => wrong(position, "sectors= is missing".to_owned(), geometry),
         (None, Some(position), _) => wrong(position, "heads= is missing".to_owned(), geometry),
         (None, None, Some(position)) => wrong(position, "heads= and sectors= are missing".to_owned(), geometry),
@@ -521,7 +521,17 @@ mod tests {
         let lab = spec.ffs().unwrap_or_else(|e| panic!("{e}"));
         let g = lab.volume().geometry();
         assert_eq!((g.ncg, g.bsize, g.fsize), (27, 8192, 1024));
-        assert_eq!(lab.volume().tuning().maxcontig, 7);
+        assert_eq!((lab.volume().tuning().maxcontig, g.old_nrpos), (7, 8));
+    }
+
+    #[test]
+    fn positions_of_a_disk_as_asked_for() {
+        for positions in [1, 2, 4] {
+            let lab = spec(&format!("ffs:size=64M,heads=22,sectors=118,positions={positions}@st32430n")).ffs();
+            assert_eq!(lab.unwrap_or_else(|e| panic!("{e}")).volume().geometry().old_nrpos, positions);
+        }
+        let none = spec("ffs:size=64M,heads=22,sectors=118,positions=0@st32430n").ffs();
+        assert!(none.is_err_and(|e| e.to_string().contains("positions")));
     }
 
     #[test]
@@ -564,6 +574,8 @@ mod tests {
             ("ffs:cpg=3,groups=2", 11, "does not go with cpg="),
             ("ffs:cpg=3", 5, "heads= and sectors= are missing"),
             ("ffs:heads=3", 5, "sectors= is missing"),
+            ("ffs:positions=4", 5, "heads= and sectors= are missing"),
+            ("ffs:positions=4,image=x", 5, "how a file system is made"),
             ("ffs:machine=vax", 13, "workstation-1991"),
             ("ffs:data=some", 10, "neither given nor full"),
             ("ffs:image=x,size=5M", 13, "how a file system is made"),

@@ -28,6 +28,10 @@ pub trait FileSystem {
         }
     }
 
+    /// Has the date that files get be this at least, nanoseconds since 1970, without time passing: where dates are virtual, a history is
+    /// told at the dates that it had. Where they are this machine's nothing happens.
+    fn advance_date(&mut self, _to_ns: i64) {}
+
     /// Lets time pass without calls (a workload's think time).
     fn pause_ns(&mut self, ns: u64);
 
@@ -91,6 +95,12 @@ pub trait FileSystem {
         false
     }
 
+    /// Another file system in just the state that this one is in, its clock among it: what is called on one changes nothing on the other. `None`
+    /// where there is only one, as of a mounted system, and while somebody watches what happens on this one.
+    fn duplicate(&self) -> Option<Box<dyn FileSystem>> {
+        None
+    }
+
     /// How long a loop takes that shows how much of its core the processor has ([`crate::core_probe`]), nanoseconds; `None` in virtual time.
     fn core_probe_ns(&self) -> Option<f64> {
         (!self.is_deterministic()).then(crate::core_probe::ns)
@@ -124,6 +134,9 @@ macro_rules! through {
             }
             fn date_ns(&self) -> i64 {
                 (**self).date_ns()
+            }
+            fn advance_date(&mut self, to_ns: i64) {
+                (**self).advance_date(to_ns);
             }
             fn pause_ns(&mut self, ns: u64) {
                 (**self).pause_ns(ns);
@@ -166,6 +179,9 @@ macro_rules! through {
             }
             fn is_deterministic(&self) -> bool {
                 (**self).is_deterministic()
+            }
+            fn duplicate(&self) -> Option<Box<dyn FileSystem>> {
+                (**self).duplicate()
             }
             fn core_probe_ns(&self) -> Option<f64> {
                 (**self).core_probe_ns()

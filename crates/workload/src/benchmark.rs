@@ -75,6 +75,9 @@ macro_rules! benchmarks {
         pub enum Parameters { $($(#[doc = $doc])* $variant($module::Options)),* }
 
         impl Parameters {
+            /// How many benchmarks there are.
+            pub const COUNT: usize = [$(stringify!($variant)),*].len();
+
             /// Whichever it is.
             pub fn benchmark(&self) -> &dyn Benchmark {
                 match self { $(Parameters::$variant(options) => options),* }

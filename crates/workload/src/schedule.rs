@@ -1,4 +1,8 @@
 //! Rounds in random order, interleaved over points and targets: what drifts, drifts for all alike.
+//!
+//! In virtual time nothing drifts, but each run would find the disk and the free space as the one before has left them. So a
+//! file system that can be duplicated ([`FileSystem::duplicate`]) is, for each run: every point starts from the same state, and
+//! what is measured of it does not depend on what else is measured.
 
 use crate::benchmark::{Prepared, Sample};
 use crate::driver::{Driver, poll};
@@ -14,7 +18,7 @@ use serde::{Deserialize, Serialize};
 pub struct Repeat {
     /// Rounds; each runs every point on every target once.
     pub rounds: u32,
-    /// Whether one run of one point on each target comes first and is not counted.
+    /// Whether one run of one point on each target comes first and is not counted; not where each run has a file system of its own.
     pub warm_up: bool,
     /// Seed of the order and of the bootstrap.
     pub seed: u64,
@@ -39,7 +43,8 @@ pub struct Place<'a> {
     /// Its name, different from the others'.
     pub name: String,
     /// The file system. A benchmark that makes files does so in directories of its own (`fsage-bench-…`) in its root. Caches
-    /// are verified on a sample of what lies below the root: a root of its own makes that a sample of the benchmark's files.
+    /// are verified on a sample of what lies below the root: a root of its own makes that a sample of the benchmark's files. One that
+    /// can be duplicated stays as it is: the benchmark runs on duplicates.
     pub fs: &'a mut dyn FileSystem,
 }
 
@@ -60,6 +65,8 @@ pub struct Progress<'a> {
 struct Bout<'p, 'a, 'l> {
     place: &'p mut Place<'a>,
     log: Option<&'l mut dyn FileSystem>,
+    /// Whether each run has a file system of its own.
+    apart: bool,
     benchmark: Box<dyn Prepared>,
     points: Vec<Point>,
     environment: Environment,
@@ -112,11 +119,18 @@ pub fn run_with_logs(
     for place in places {
         let log = logs.next().flatten();
         poll()?;
-        let benchmark = parameters.benchmark().prepare(place.fs).map_err(|source| on(&place.name, source))?;
+        // What making ready leaves in the caches is no part of any point.
+        let mut own = place.fs.duplicate();
+        let apart = own.is_some();
+        let fs: &mut dyn FileSystem = match &mut own {
+            Some(own) => own,
+            None => &mut *place.fs,
+        };
+        let benchmark = parameters.benchmark().prepare(fs).map_err(|source| on(&place.name, source))?;
         let points = benchmark.points();
         let rounds = points.iter().map(|_| Vec::new()).collect();
         let environment = place.fs.environment();
-        bouts.push(Bout { place, log, benchmark, points, environment, caches: CacheNote::cold(), rounds });
+        bouts.push(Bout { place, log, apart, benchmark, points, environment, caches: CacheNote::cold(), rounds });
     }
     run_all(&mut bouts, &repeat, progress)?;
     let targets = bouts.into_iter().map(|bout| bout.finish(&repeat)).collect();
@@ -134,17 +148,15 @@ fn run_all(
         .enumerate()
         .flat_map(|(b, bout)| bout.points.iter().enumerate().map(move |(p, point)| (point.stage, b, p)))
         .collect();
-    let warm_ups = if repeat.warm_up { bouts.len() } else { 0 };
+    let warm_ups = bouts.iter().filter(|bout| repeat.warm_up && !bout.apart).count();
     let total = cells.len() as u64 * u64::from(repeat.rounds) + warm_ups as u64;
     let mut done = 0;
-    if repeat.warm_up {
-        for b in 0..bouts.len() {
-            // The first point of the first stage: what comes later may change what is measured.
-            let first = cells.iter().filter(|cell| cell.1 == b).min_by_key(|cell| cell.0);
-            if let (Some(bout), Some(&(_, _, p))) = (bouts.get_mut(b), first) {
-                bout.run(p, "warm-up", done, total, progress)?;
-                done += 1;
-            }
+    for (b, bout) in bouts.iter_mut().enumerate().filter(|(_, bout)| repeat.warm_up && !bout.apart) {
+        // The first point of the first stage: what comes later may change what is measured.
+        let first = cells.iter().filter(|cell| cell.1 == b).min_by_key(|cell| cell.0);
+        if let Some(&(_, _, p)) = first {
+            bout.run(p, "warm-up", done, total, progress)?;
+            done += 1;
         }
     }
     let mut stages: Vec<u32> = cells.iter().map(|cell| cell.0).collect();
@@ -176,9 +188,20 @@ impl Bout<'_, '_, '_> {
     ) -> Result<Vec<Sample>, WorkloadError> {
         let Some(point) = self.points.get(at) else { return Ok(Vec::new()) };
         progress(&Progress { target: &self.place.name, point: &point.label, done, total });
-        let mut driver = Driver::new(self.place.fs);
-        driver.log = self.log.as_mut().map(|log| &mut **log as &mut dyn FileSystem);
-        let samples = self.benchmark.once(&mut driver, point, &format!("{round}-{at}"));
+        let mut own = self.place.fs.duplicate().filter(|_| self.apart);
+        let mut own_log = self.log.as_ref().and_then(|log| log.duplicate()).filter(|_| self.apart);
+        // Where nothing else has been, a name in common makes the runs alike.
+        let tag = if self.apart { "0-0".to_owned() } else { format!("{round}-{at}") };
+        let mut driver = Driver::new(match &mut own {
+            Some(own) => own,
+            None => &mut *self.place.fs,
+        });
+        driver.log = match (&mut own_log, &mut self.log) {
+            (Some(own), _) => Some(own),
+            (None, Some(log)) => Some(&mut **log),
+            (None, None) => None,
+        };
+        let samples = self.benchmark.once(&mut driver, point, &tag);
         samples.map_err(|source| on(&self.place.name, source))
     }
 

@@ -132,6 +132,8 @@ pub(super) struct Replay<'a, F> {
     window_sim_ns: u64,
     /// File system's clock when this run began, and the simulated time then.
     pace_from: (u64, u64),
+    /// The date that the plan's beginning has on this file system.
+    date_from_ns: i64,
     next_survey_ns: Option<u64>,
     next_snapshot_ns: Option<u64>,
     next_checkpoint: Option<u64>,
@@ -201,6 +203,7 @@ impl<'a, F: FileSystem> Replay<'a, F> {
             days.map(|days| ((now_sim_ns as f64 / day_ns(days)).floor() * day_ns(days) + day_ns(days)) as u64)
         };
         let pace_from = (fs.now_ns(), now_sim_ns);
+        let date_from_ns = fs.date_ns().saturating_sub_unsigned(now_sim_ns);
         let mut replay = Replay {
             target,
             ahead: Ahead::new(plan, first, options.look_ahead),
@@ -215,6 +218,7 @@ impl<'a, F: FileSystem> Replay<'a, F> {
             now_sim_ns,
             window_sim_ns: now_sim_ns,
             pace_from,
+            date_from_ns,
             next_survey_ns: every(options.survey_days),
             next_snapshot_ns: every(options.snapshot_days),
             next_checkpoint: None,
@@ -295,6 +299,8 @@ impl<'a, F: FileSystem> Replay<'a, F> {
         if self.window.jobs.is_empty() {
             return Ok(());
         }
+        // Where dates are virtual, files get those of the plan: idle days are left out, but have passed.
+        self.fs.advance_date(self.date_from_ns.saturating_add_unsigned(self.now_sim_ns));
         let began = self.fs.now_ns();
         let window = std::mem::take(&mut self.window);
         let settled = self.perform(&window).and_then(|report| self.settle(&window, report));

@@ -3,70 +3,95 @@
 use crate::failure;
 use crate::output::ResultArgs;
 use crate::progress;
-use experiment::{Bench, Reproduction, Scale};
+use document::Document;
+use experiment::{Bench, Reproduction, Scale, Source};
 use fault::Kind;
+use serde::Serialize;
 use std::process::ExitCode;
 use std::time::Instant;
 
 /// Run published experiments again, and show published and our figures side by side.
 ///
-/// Without a key, lists the experiments. Each runs the real code in virtual time; where our figure differs by more than a quarter, a
-/// sentence says why. Reports (-o, --html) have the curves. Same version, scale and seed: same bytes.
+/// Without a key, lists the experiments, and which figures and tables of the sources they run. Each runs the real code in virtual
+/// time; where our figure differs by more than a quarter, a sentence says why. Reports (-o, --html) have the curves. Same version,
+/// scale and seed: same bytes.
 #[derive(clap::Args, Debug)]
 #[command(after_help = "\
 Examples:
-  fsage reproduce
+  fsage reproduce --list
   fsage reproduce alloc96/aggregate
-  fsage reproduce 'alloc96/*' --html alloc96.html
+  fsage reproduce 'alloc96/*' --seeds 5 --html alloc96.html
   fsage reproduce all --quick")]
 pub struct Args {
     /// What to run: a key, PAPER/* for all of a publication, or all.
     #[arg(value_name = "KEY")]
     keys: Vec<String>,
+    /// Show what there is, and what of each source is missing and why, instead of running anything.
+    #[arg(long, conflicts_with_all = ["keys", "quick", "seed", "seeds"])]
+    list: bool,
     /// Run less of each than was published: seconds instead of minutes.
     #[arg(long)]
     quick: bool,
     /// Seed of everything random.
     #[arg(long, default_value_t = 1)]
     seed: u64,
+    /// Run under so many seeds, from --seed on, and show the means and how far the seeds lie apart.
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=1000))]
+    seeds: u16,
     #[command(flatten)]
     result: ResultArgs,
+}
+
+/// What there is to run, and what of the sources it covers.
+#[derive(Serialize)]
+struct List {
+    experiments: &'static [experiment::Experiment],
+    sources: &'static [Source],
 }
 
 /// Lists or runs.
 pub fn run(args: Args) -> failure::Result<ExitCode> {
     args.result.check()?;
-    if args.keys.is_empty() {
-        args.result.emit(
-            "fsage.experiments/1",
-            &experiment::all(),
-            &experiment::present::experiments(experiment::all()),
-        )?;
+    if args.keys.is_empty() || args.list {
+        let list = List { experiments: experiment::all(), sources: experiment::sources() };
+        args.result.emit("fsage.experiments/2", &list, &listed(&list))?;
         return Ok(ExitCode::SUCCESS);
     }
     let selected = experiment::select(&args.keys)?;
     let bar = progress::bar(0, "starting");
     let mut watch = |stage: &str, done: u64, total: Option<u64>| progress::update(&bar, stage, done, total);
     let scale = if args.quick { Scale::Quick } else { Scale::Full };
-    let mut bench = Bench::new(scale, args.seed, &mut watch);
-    let mut reproduction = Reproduction::new(&bench);
-    for experiment in selected {
-        let start = Instant::now();
-        let outcome = experiment::run(experiment, &mut bench)?;
-        let s = start.elapsed().as_secs_f64();
-        bar.suspend(|| progress::note(&format!("{}: {s:.1} s of machine time", experiment.key)));
-        reproduction.outcomes.push(outcome);
+    let seeds: Vec<u64> = (0..u64::from(args.seeds)).map(|n| args.seed.wrapping_add(n)).collect();
+    let mut reproduction = Reproduction::new(scale, seeds.clone());
+    if seeds.len() > 1 {
+        reproduction.outcomes = experiment::run_seeds(&selected, scale, &seeds, &mut watch)?;
+    } else {
+        let mut bench = Bench::new(scale, args.seed, &mut watch);
+        for experiment in selected {
+            let start = Instant::now();
+            let outcome = experiment::run(experiment, &mut bench)?;
+            let s = start.elapsed().as_secs_f64();
+            bar.suspend(|| progress::note(&format!("{}: {s:.1} s of machine time", experiment.key)));
+            reproduction.outcomes.push(outcome);
+        }
     }
     bar.finish_and_clear();
     let (short, document) = (
         experiment::present::reproduction(&reproduction, false),
         experiment::present::reproduction(&reproduction, true),
     );
-    args.result.emit_short("fsage.reproduction/1", &reproduction, &short, &document)?;
+    args.result.emit_short("fsage.reproduction/2", &reproduction, &short, &document)?;
     let unexplained = reproduction.outcomes.iter().flat_map(|outcome| outcome.unexplained()).count();
     if unexplained > 0 && !args.quick {
         progress::note(&format!("{unexplained} differences are {}", experiment::NOT_EXPLAINED));
         return Ok(failure::code(Kind::Check));
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// The experiments, then what they cover.
+fn listed(list: &List) -> Document {
+    let mut document = experiment::present::experiments(list.experiments);
+    document.blocks.extend(experiment::present::coverage(list.sources).blocks);
+    document
 }

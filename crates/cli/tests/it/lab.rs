@@ -137,6 +137,10 @@ fn an_aged_file_system_is_kept_checked_surveyed_and_read() {
     succeeds(&run(at, &["fsck", "aged.img"]));
 
     let survey = twice(at, &["layout", "aged.img", "--json"]);
+    assert!(
+        survey["source"]["options"].as_str().unwrap().starts_with("not known"),
+        "an image has no policies: {survey}"
+    );
     assert_eq!((&survey["source"]["method"], &survey["source"]["block_bytes"]), (&"laboratory".into(), &8192.into()));
     assert_eq!(survey["source"]["groups"]["count"], 4);
     let files = survey["walked"]["files"].as_u64().unwrap();
@@ -150,7 +154,7 @@ fn an_aged_file_system_is_kept_checked_surveyed_and_read() {
     let snapshot = succeeds(&run(at, &["snapshot", "aged.img", "-o", "s.snapshot", "--json"]));
     let snapshot: Value = serde_json::from_str(&snapshot).unwrap();
     assert_eq!(snapshot["files"].as_u64(), Some(files), "{snapshot}");
-    // Aging takes the place of months in an hour: everything was modified in the last 30 days.
+    // The plan has four days: everything was modified in the last 30, and some of it on the last one.
     let said = succeeds(&run(at, &["layout", "ffs:image=aged.img"]));
     let hot: Vec<&str> = said.lines().filter(|line| line.contains("modified in the last 30 days")).collect();
     assert!(
@@ -159,6 +163,9 @@ fn an_aged_file_system_is_kept_checked_surveyed_and_read() {
     );
     let said = succeeds(&run(at, &["bench", "hotfiles", "ffs:image=aged.img"]));
     assert!(said.contains("so every file is hot") && said.contains("--share 10%"), "{said}");
+    let last_day = twice(at, &["bench", "hotfiles", "ffs:image=aged.img", "--newer-days", "1", "--json"]);
+    let hot = last_day["targets"][0]["points"][0]["phases"][0]["rounds"][0]["files"].as_u64().unwrap();
+    assert!(hot > 0 && hot < files * 9 / 10, "{hot} of {files} files are as new as the plan's last day");
     let scanned = twice(at, &["bench", "scan", "ffs:image=aged.img", "--json"]);
     assert_eq!(scanned["targets"][0]["points"][0]["phases"][0]["rounds"][0]["files"].as_u64(), Some(files));
     twice(at, &["bench", "hotfiles", "ffs:image=aged.img", "--share", "10%", "--json"]);

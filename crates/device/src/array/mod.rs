@@ -290,7 +290,11 @@ fn part(operation: Operation, piece: &Piece) -> Request {
     Request { operation, lbn: Lbn(piece.member_lbn), sectors: piece.sectors as u32 }
 }
 
-impl<D: Device> Device for Array<D> {
+impl<D: Device + Clone + 'static> Device for Array<D> {
+    fn duplicate(&self) -> Box<dyn Device> {
+        Box::new(self.clone())
+    }
+
     fn sector_bytes(&self) -> u32 {
         self.sector_bytes
     }

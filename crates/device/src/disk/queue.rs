@@ -97,6 +97,10 @@ impl QueuedDisk {
 }
 
 impl Device for QueuedDisk {
+    fn duplicate(&self) -> Box<dyn Device> {
+        Box::new(self.clone())
+    }
+
     fn sector_bytes(&self) -> u32 {
         self.disk.spec().sector_bytes
     }

@@ -303,6 +303,10 @@ impl Ssd {
 }
 
 impl Device for Ssd {
+    fn duplicate(&self) -> Box<dyn Device> {
+        Box::new(self.clone())
+    }
+
     fn sector_bytes(&self) -> u32 {
         self.spec.sector_bytes
     }

@@ -10,6 +10,7 @@ use std::rc::Rc;
 type Log = Rc<RefCell<Vec<(usize, u64, Request)>>>;
 
 /// A member that takes 1 ms for everything, any number at a time, and writes down what it is asked.
+#[derive(Clone)]
 struct Recorder {
     number: usize,
     log: Log,
@@ -17,6 +18,9 @@ struct Recorder {
 }
 
 impl Device for Recorder {
+    fn duplicate(&self) -> Box<dyn Device> {
+        Box::new(self.clone())
+    }
     fn sector_bytes(&self) -> u32 {
         512
     }

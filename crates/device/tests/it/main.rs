@@ -11,5 +11,6 @@ mod drives;
 mod extract;
 mod import;
 mod measure;
+mod partition;
 mod ssd;
 mod validation;

@@ -4,7 +4,7 @@ use crate::ExperimentError;
 use crate::alloc96::EPOCH_NS;
 use crate::alloc96::replay::{Replay, failed};
 use aging::snapshot::{Builder, Inode, InodeGroups, Snapshot, SnapshotMeta};
-use aging::{AgingOp, DAY_NS};
+use aging::{AgingOp, DAY_NS, NodeId};
 use kernel::{Ino, Volume as _};
 use rustc_hash::FxHashMap;
 
@@ -14,8 +14,10 @@ pub(super) fn take(replay: &Replay, day: u32) -> Result<Snapshot, ExperimentErro
     let mut directories: FxHashMap<Ino, Vec<u8>> = FxHashMap::default();
     directories.insert(volume.root(), Vec::new());
     let mut names: Vec<(Vec<u8>, Inode)> = vec![(b"/".to_vec(), inode(replay, volume.root())?)];
-    for (node, ino) in replay.directories() {
-        let path = format!("/{}", AgingOp::derived_name(node, true)).into_bytes();
+    let there: FxHashMap<Ino, (NodeId, Ino)> =
+        replay.directories().map(|(node, ino, dir)| (ino, (node, dir))).collect();
+    for (_, ino, _) in replay.directories() {
+        let path = path_of(&there, ino);
         names.push((path.clone(), inode(replay, ino)?));
         directories.insert(ino, path);
     }
@@ -32,6 +34,15 @@ pub(super) fn take(replay: &Replay, day: u32) -> Result<Snapshot, ExperimentErro
         builder.push(path, *inode).map_err(|why| wrong(format!("{} {why}", String::from_utf8_lossy(path))))?;
     }
     builder.finish(meta(replay, day)).map_err(|(_, why)| wrong(why))
+}
+
+/// The way to a directory; nothing for the root.
+fn path_of(there: &FxHashMap<Ino, (NodeId, Ino)>, ino: Ino) -> Vec<u8> {
+    let Some((node, dir)) = there.get(&ino) else { return Vec::new() };
+    let mut path = path_of(there, *dir);
+    path.push(b'/');
+    path.extend_from_slice(AgingOp::derived_name(*node, true).as_bytes());
+    path
 }
 
 fn meta(replay: &Replay, day: u32) -> SnapshotMeta {

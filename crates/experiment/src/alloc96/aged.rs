@@ -1,11 +1,11 @@
 //! File systems aged by the 300 days, one for each choice of policies; each is made once and serves several experiments.
 
 use super::replay::{AgedFile, Replay};
-use super::{EPOCH_NS, MACHINE, file_system, laboratory};
+use super::{EPOCH_NS, MACHINE, POSITIONS, laboratory_at, policy, with_positions};
 use crate::{Bench, ExperimentError};
 use aging::plan::PlannedFor;
 use aging::plan::alloc96::figures::{Count, Figure};
-use aging::plan::alloc96::{CAPACITY_BYTES, DAYS, Model, Options, Parameters};
+use aging::plan::alloc96::{CAPACITY_BYTES, DAYS, Leaving, Model, Options, Parameters};
 use ffs::Ffs;
 use ffs::policy::{Integrity, Options as PolicyOptions};
 use kernel::{Lab, Machine};
@@ -14,6 +14,26 @@ use std::rc::Rc;
 
 /// The file system of the study.
 pub const PLANNED_FOR: PlannedFor = PlannedFor { capacity_bytes: CAPACITY_BYTES, block_bytes: 1024 };
+
+/// How a file system is aged; by default as the study's was, as far as that is known.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Aging {
+    /// Rotational positions that it tells apart.
+    pub(crate) positions: u32,
+    /// Which documents go when use falls.
+    pub(crate) leaving: Leaving,
+    /// The first so many of the 300 days.
+    pub(crate) days: u32,
+    /// Seed of the workload.
+    pub(crate) seed: u64,
+}
+
+impl Aging {
+    /// That of the study, at the scale and with the seed of a bench.
+    pub(crate) fn of(bench: &Bench<'_>) -> Aging {
+        Aging { positions: POSITIONS, leaving: Leaving::AnyOfItsSize, days: days(bench), seed: bench.seed() }
+    }
+}
 
 /// An aged file system.
 #[derive(Clone, Debug)]
@@ -42,8 +62,16 @@ impl Aged {
     /// # Errors
     /// As [`super::laboratory`].
     pub fn laboratory(&self) -> Result<Lab<Ffs>, ExperimentError> {
+        self.laboratory_at(0)
+    }
+
+    /// The same in a partition that begins at a sector of the drive.
+    ///
+    /// # Errors
+    /// As [`super::laboratory`].
+    pub(crate) fn laboratory_at(&self, first_sector: u64) -> Result<Lab<Ffs>, ExperimentError> {
         let choices = PolicyOptions { integrity: Integrity::Conventional, ..*self.volume.choices() };
-        laboratory(self.volume.clone().with_choices(choices))
+        laboratory_at(self.volume.clone().with_choices(choices), first_sector)
     }
 
     /// Aggregate layout score at the end of a day (from 1).
@@ -87,7 +115,15 @@ pub type EachDay<'a> = &'a mut dyn FnMut(u32, &Replay) -> Result<(), ExperimentE
 /// # Errors
 /// As [`aged`].
 pub fn run(words: &str, days: u32, seed: u64, each_day: EachDay<'_>) -> Result<Aged, ExperimentError> {
-    run_with(Parameters::published(), words, days, seed, each_day)
+    run_as(words, Aging { positions: POSITIONS, leaving: Leaving::AnyOfItsSize, days, seed }, each_day)
+}
+
+/// The same with one thing or another changed.
+///
+/// # Errors
+/// As [`aged`].
+pub(crate) fn run_as(words: &str, aging: Aging, each_day: EachDay<'_>) -> Result<Aged, ExperimentError> {
+    run_with(Parameters::published(), words, aging, each_day)
 }
 
 /// The same with other parameters than the study's, for what depends on one of them.
@@ -97,13 +133,14 @@ pub fn run(words: &str, days: u32, seed: u64, each_day: EachDay<'_>) -> Result<A
 pub(crate) fn run_with(
     parameters: Parameters,
     words: &str,
-    days: u32,
-    seed: u64,
+    aging: Aging,
     each_day: EachDay<'_>,
 ) -> Result<Aged, ExperimentError> {
+    let Aging { positions, leaving, days, seed } = aging;
     let mut count = Count::new(PLANNED_FOR, &parameters);
-    let mut model = Model::new(&Options { planned_for: PLANNED_FOR, days, seed }, parameters)?;
-    let mut replay = Replay::new(file_system(words)?, &Machine::load(MACHINE)?, EPOCH_NS)?;
+    let mut model = Model::new(&Options { planned_for: PLANNED_FOR, days, seed }, parameters)?.losing(leaving);
+    let volume = Ffs::format(&with_positions(positions), policy(words)?)?;
+    let mut replay = Replay::new(volume, &Machine::load(MACHINE)?, EPOCH_NS)?;
     let mut by_day = Vec::with_capacity(days as usize);
     let mut ops = model.beginning();
     for day in 0..days {

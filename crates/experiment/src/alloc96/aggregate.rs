@@ -41,7 +41,12 @@ fn run(bench: &mut Bench<'_>) -> Result<Outcome, ExperimentError> {
         title: "Aggregate layout score at the end of each day.".into(),
         x: Axis::Days("day".into()),
         y: Axis::Score("aggregate layout score".into()),
-        series: vec![Series::new("original", by_day(&original)), Series::new("realloc", by_day(&realloc))],
+        series: vec![
+            Series::new("original", by_day(&original)),
+            Series::new("realloc", by_day(&realloc)),
+            Series::published("", "original, published", [(1.0, 0.924), (300.0, 0.766)]),
+            Series::published("", "realloc, published", [(1.0, 0.950), (300.0, 0.899)]),
+        ],
     });
     outcome.note(
         "The layout score of a file is the share of its blocks from the second on that directly follow the one before; the \

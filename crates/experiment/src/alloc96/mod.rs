@@ -8,11 +8,13 @@ pub(crate) mod aggregate;
 pub(crate) mod by_size;
 pub(crate) mod hot_files;
 pub mod replay;
+pub(crate) mod sensitivity;
 pub(crate) mod sequential;
 pub(crate) mod workload;
 
 use crate::{ExperimentError, Outcome};
 use device::Drive;
+use device::partition::Partition;
 use ffs::mkfs::{DiskGeometry, GroupSize, MkfsOptions};
 use ffs::policy::Options;
 use ffs::{Ffs, Version};
@@ -31,13 +33,21 @@ pub const EPOCH_NS: i64 = 757_382_400_000_000_000;
 /// for 22 heads of 118 sectors, in 27 groups. What is not published is 4.4BSD's default: 10 % held back, eight rotational
 /// positions, an inode for each 4 KB, 2,048 blocks of a file in a group.
 pub fn mkfs_options() -> MkfsOptions {
+    with_positions(POSITIONS)
+}
+
+/// Rotational positions of 4.4BSD's newfs (`NRPOS`); the study does not say how many its file system had.
+pub const POSITIONS: u32 = 8;
+
+/// The same with so many rotational positions.
+fn with_positions(positions: u32) -> MkfsOptions {
     MkfsOptions {
         bsize: 8192,
         fsize: 1024,
         minfree: 10,
         maxcontig: Some(7),
         rotdelay: 0,
-        disk: Some(DiskGeometry { heads: 22, sectors: 118, rpm: 5411, positions: 8 }),
+        disk: Some(DiskGeometry { heads: 22, sectors: 118, rpm: 5411, positions }),
         // 27 groups are not a whole number of these cylinders each.
         group: Some(GroupSize::Fragments(19_040)),
         ..MkfsOptions::new(Version::Ufs1, SIZE_BYTES)
@@ -70,13 +80,19 @@ pub(crate) fn policy(words: &str) -> Result<Options, ExperimentError> {
 /// # Errors
 /// It does not fit or cannot be mounted.
 pub fn laboratory(volume: Ffs) -> Result<Lab<Ffs>, ExperimentError> {
+    laboratory_at(volume, 0)
+}
+
+/// The same in a partition that begins at a sector of the drive.
+fn laboratory_at(volume: Ffs, first_sector: u64) -> Result<Lab<Ffs>, ExperimentError> {
     let setup = Setup {
         machine: Machine::load(MACHINE)?,
         target: format!("ffs:{}@{DRIVE}", volume.choices()),
         drive: DRIVE.to_owned(),
         epoch_ns: EPOCH_NS + i64::from(aging::plan::alloc96::DAYS) * aging::DAY_NS as i64,
     };
-    Ok(Lab::new(volume, Drive::find(DRIVE)?.device(), setup)?)
+    let drive = Drive::find(DRIVE)?.device();
+    Ok(Lab::new(volume, Box::new(Partition::new(drive, first_sector)), setup)?)
 }
 
 /// What all of these experiments say of their set-up.

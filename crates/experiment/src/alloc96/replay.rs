@@ -7,7 +7,7 @@
 use crate::ExperimentError;
 use aging::{AgingOp, NodeId, OpKind};
 use ffs::Ffs;
-use kernel::{Durability, Ino, Machine, NewNode, Untimed, Volume as _, WriteRange};
+use kernel::{Durability, Ino, Machine, NewNode, Rename, Untimed, Volume as _, WriteRange};
 use layout::scores::file::FileLayout;
 use layout::scores::score::LayoutScore;
 use posix::{Errno, FileKind};
@@ -116,7 +116,9 @@ impl Replay {
             OpKind::Truncate => self.truncate(op, day),
             OpKind::Delete => self.delete(op),
             OpKind::Fsync => Ok(()),
-            OpKind::Rmdir | OpKind::Symlink | OpKind::PunchHole | OpKind::Rename => {
+            OpKind::Rmdir => self.rmdir(op),
+            OpKind::Rename => self.rename(op),
+            OpKind::Symlink | OpKind::PunchHole => {
                 Err(failed(&format!("{} is not part of this workload", op.kind.name()))(Errno::EOPNOTSUPP))
             }
         }
@@ -139,10 +141,13 @@ impl Replay {
         })
     }
 
-    /// The directories but for the root, by the workload's numbers.
-    pub fn directories(&self) -> impl Iterator<Item = (NodeId, Ino)> {
+    /// The directories but for the root, by the workload's numbers: each with its inode and that of the directory it is in.
+    pub fn directories(&self) -> impl Iterator<Item = (NodeId, Ino, Ino)> {
         let nodes = self.nodes.iter().enumerate().skip(1);
-        nodes.filter_map(|(node, known)| Some((NodeId(node as u64), known.as_ref().filter(|k| k.directory)?.ino)))
+        nodes.filter_map(|(node, known)| {
+            let k = known.as_ref().filter(|k| k.directory)?;
+            Some((NodeId(node as u64), k.ino, k.dir))
+        })
     }
 
     /// The aggregate layout score. Only files written since the last time are looked at: nothing else moves a block.
@@ -256,6 +261,42 @@ impl Replay {
         Ok(())
     }
 
+    fn rmdir(&mut self, op: &AgingOp) -> Result<(), ExperimentError> {
+        let Known { ino, dir, .. } = self.known(op.node)?;
+        self.derive_name(op.node, true);
+        let name = &self.name;
+        self.live.touch(dir);
+        self.live.touch(ino);
+        let removed = self.live.run(|volume, cx| {
+            volume.lookup(cx, dir, name)?;
+            volume.rmdir(cx, dir, name, ino)?;
+            volume.release(cx, ino);
+            Ok(())
+        });
+        removed.map_err(failed("removing a directory"))?;
+        self.live.gone(ino);
+        self.set_known(op.node, None);
+        Ok(())
+    }
+
+    /// Moves a file or directory; its name, which is made from its number, stays.
+    fn rename(&mut self, op: &AgingOp) -> Result<(), ExperimentError> {
+        let known = self.known(op.node)?;
+        let to_dir = self.known(op.dir)?.ino;
+        self.derive_name(op.node, known.directory);
+        let (name, Known { ino, dir, .. }) = (&self.name, known);
+        [dir, to_dir, ino].into_iter().for_each(|ino| self.live.touch(ino));
+        let moved = self.live.run(|volume, cx| {
+            volume.lookup(cx, dir, name)?;
+            volume.lookup(cx, to_dir, name)?;
+            let rename = Rename { from_dir: dir, from_name: name, ino, to_dir, to_name: name, replaced: None };
+            if dir == to_dir { Ok(()) } else { volume.rename(cx, &rename) }
+        });
+        moved.map_err(failed("moving"))?;
+        self.set_known(op.node, Some(Known { dir: to_dir, ..known }));
+        Ok(())
+    }
+
     /// Ends the run: unmounts, checks every structure against every other, and gives the file system.
     ///
     /// # Errors
@@ -278,16 +319,14 @@ pub(crate) fn layout_of(volume: &Ffs, ino: Ino) -> Result<FileLayout, Experiment
     Ok(FileLayout::of(&extents, u64::from(volume.geometry().bsize)))
 }
 
-/// Layout of a file's full blocks: without the fragments at its end.
-pub(crate) fn full_blocks_of(volume: &Ffs, ino: Ino, size_bytes: u64) -> Result<FileLayout, ExperimentError> {
-    let bsize = u64::from(volume.geometry().bsize);
-    let end = size_bytes / bsize * bsize;
-    let mut extents = volume.extents(ino).map_err(failed("looking at a file's blocks"))?;
-    extents.retain(|extent| extent.logical_bytes < end);
-    for extent in &mut extents {
-        extent.len_bytes = extent.len_bytes.min(end - extent.logical_bytes);
-    }
-    Ok(FileLayout::of(&extents, bsize))
+/// Layout of the blocks that a file has been given whole: without the fragments at its end.
+pub(crate) fn whole_blocks_of(volume: &Ffs, ino: Ino, size_bytes: u64) -> Result<FileLayout, ExperimentError> {
+    let extents = volume.extents(ino).map_err(failed("looking at a file's blocks"))?;
+    let g = volume.geometry();
+    // Behind the direct blocks a file has no fragments.
+    let whole_only = size_bytes > u64::from(g.bsize) * ffs::format::NDADDR as u64;
+    let fragment_bytes = if whole_only { g.bsize } else { g.fsize };
+    Ok(FileLayout::of_whole_blocks(&extents, size_bytes, g.bsize.into(), fragment_bytes.into()))
 }
 
 /// An error of the file system with what was being done.

@@ -1,6 +1,6 @@
 //! The 300 days of `alloc96` with one of their estimates changed: what depends on it, and how far.
 
-use crate::alloc96::aged::{Aged, days, run_with};
+use crate::alloc96::aged::{Aged, Aging, days, run_with};
 use crate::{Bench, ExperimentError, parallel};
 use aging::plan::alloc96::Parameters;
 use posix::Errno;
@@ -23,11 +23,11 @@ pub(super) fn aged_by_each<R: Send>(
     words: &[&str],
     look: impl Fn(Aged) -> Result<R, ExperimentError> + Sync,
 ) -> Result<Vec<Vec<Option<R>>>, ExperimentError> {
-    let (days, seed) = (bench.pick(5, days(bench)), bench.seed());
+    let aging = Aging { days: bench.pick(5, days(bench)), ..Aging::of(bench) };
     let points: Vec<(&Parameters, &str)> =
         changes.iter().flat_map(|change| words.iter().map(|words| (&change.parameters, *words))).collect();
     let found = parallel::each(bench, stage, &points, |(parameters, words)| {
-        match run_with((*parameters).clone(), words, days, seed, &mut |_, _| Ok(())) {
+        match run_with((*parameters).clone(), words, aging, &mut |_, _| Ok(())) {
             Err(ExperimentError::Call { errno: Errno::ENOSPC, .. }) => Ok(None),
             aged => look(aged?).map(Some),
         }

@@ -261,7 +261,7 @@ fn hot(bench: &mut Bench<'_>, outcome: &mut Outcome, sides: [&Side; 3]) -> Resul
             let what = format!("files of the last month: {what}, {name}");
             outcome.row(Row::new(what, unit, Published::NONE, ours, Explain::Agrees));
         };
-        row("layout score", Unit::Score, found.score);
+        row("layout score", Unit::Score, found.score());
         row("split files", Unit::Count, split.count());
         row("reading", Unit::MibPerS, found.read_mib_per_s);
         row("writing over them", Unit::MibPerS, found.overwrite_mib_per_s);

@@ -4,7 +4,7 @@
 //! hash, so that another slot is hardly ever looked at.
 
 /// Slots by key.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Index {
     /// A power of two of them, at most half in use; or none.
     entries: Vec<Entry>,

@@ -4,7 +4,7 @@
 pub(crate) const NONE: u32 = u32::MAX;
 
 /// Links of every slot; a slot is in at most one list that uses these links.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Links(Vec<[u32; 2]>);
 
 /// A list: first (oldest) and last (newest) slot.

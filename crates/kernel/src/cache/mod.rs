@@ -79,7 +79,7 @@ fn hash_of(id: BlockId) -> u32 {
 }
 
 /// The buffer cache.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Cache {
     capacity_bytes: u64,
     bytes: u64,

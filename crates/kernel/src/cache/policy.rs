@@ -17,7 +17,7 @@ pub enum Replacement {
 }
 
 /// The order in which blocks leave.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) enum Policy {
     Lru(Lru),
     TwoList(TwoList),
@@ -88,14 +88,14 @@ impl Policy {
 }
 
 /// Least recently used.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Lru {
     links: Links,
     list: List,
 }
 
 /// Two lists.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct TwoList {
     links: Links,
     slots: Vec<Place>,

@@ -12,7 +12,7 @@ use crate::{BlockId, Durability, Ino, Volume};
 const BATCH_BLOCKS: usize = 64;
 
 /// What the daemons go by, and what they are doing.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Daemons {
     syncer: Syncer,
     background_bytes: u64,

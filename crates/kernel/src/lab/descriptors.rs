@@ -33,7 +33,7 @@ impl Description {
     }
 }
 
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Descriptors {
     slots: Vec<Option<Description>>,
     free: Vec<u32>,

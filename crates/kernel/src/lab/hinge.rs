@@ -27,6 +27,12 @@ impl<V: Volume> FileSystem for Lab<V> {
         self.setup.epoch_ns.saturating_add(i64::try_from(self.engine.now_ns()).unwrap_or(i64::MAX))
     }
 
+    fn advance_date(&mut self, to_ns: i64) {
+        let missing_ns = to_ns.saturating_sub(self.date_ns()).max(0);
+        self.setup.epoch_ns = self.setup.epoch_ns.saturating_add(missing_ns);
+        self.cx.epoch_ns = self.setup.epoch_ns;
+    }
+
     fn pause_ns(&mut self, ns: u64) {
         self.engine.wake_at(ActorId(0), self.engine.now_ns().saturating_add(ns));
         self.run_until(ActorId(0));
@@ -149,6 +155,10 @@ impl<V: Volume> FileSystem for Lab<V> {
 
     fn is_deterministic(&self) -> bool {
         true
+    }
+
+    fn duplicate(&self) -> Option<Box<dyn FileSystem>> {
+        Some(Box::new(Lab::duplicate(self)?))
     }
 
     fn shape(&self) -> Option<Shape> {

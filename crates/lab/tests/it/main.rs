@@ -2,4 +2,5 @@
 
 #![allow(clippy::unwrap_used)] // In helpers too a test may fail by panicking.
 
+mod duplicate;
 mod examples;

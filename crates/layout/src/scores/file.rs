@@ -128,6 +128,20 @@ impl FileLayout {
         layout
     }
 
+    /// The same of the blocks alone that a file system of blocks and fragments has allocated whole, without the fragments at a file's
+    /// end. A last piece that takes all the fragments of a block is one of them (`ffs_balloc` of 4.4BSD): nothing told
+    /// the allocator that the file would end there.
+    pub fn of_whole_blocks(extents: &[Extent], size_bytes: u64, block_bytes: u64, fragment_bytes: u64) -> FileLayout {
+        let (block_bytes, fragment_bytes) = (block_bytes.max(1), fragment_bytes.max(1));
+        let allocated = size_bytes.div_ceil(fragment_bytes).saturating_mul(fragment_bytes);
+        let end = allocated / block_bytes * block_bytes;
+        let whole = |extent: &Extent| {
+            let len_bytes = extent.len_bytes.min(end.saturating_sub(extent.logical_bytes));
+            (len_bytes > 0).then_some(Extent { len_bytes, ..*extent })
+        };
+        FileLayout::of(&extents.iter().filter_map(whole).collect::<Vec<_>>(), block_bytes)
+    }
+
     fn place(&mut self, before: Option<&Extent>, extent: &Extent, block_bytes: u64) {
         let blocks = extent.len_bytes.div_ceil(block_bytes);
         self.blocks = self.blocks.saturating_add(blocks);
@@ -183,6 +197,20 @@ mod tests {
         assert_eq!(FileLayout::of(&[], 4096).score.value(), None);
         assert_eq!(FileLayout::of(&[extent(0, 7, 1)], 4096).score.value(), None);
         assert_eq!(FileLayout::of(&[extent(0, 7, 2)], 4096).score.value(), Some(1.0));
+    }
+
+    /// Blocks of 8 KB in fragments of 1 KB: of a file of 17 KB two are whole, of one of 23.5 KB all three, though the third is not full.
+    #[test]
+    fn a_last_piece_of_all_fragments_is_a_whole_block() {
+        let of = |kb: u64, tail: u64| {
+            let extents = [extent(0, 10, 4), Extent { len_bytes: tail * 1024, ..extent(4, 40, 0) }];
+            let layout = FileLayout::of_whole_blocks(&extents, kb * 1024 - 512, 8192, 1024);
+            (layout.blocks, layout.score)
+        };
+        assert_eq!(of(18, 2), (2, LayoutScore { following: 1, pairs: 1 }));
+        assert_eq!(of(24, 8), (3, LayoutScore { following: 1, pairs: 2 }));
+        let empty = FileLayout::of_whole_blocks(&[], 0, 8192, 1024);
+        assert_eq!((empty.blocks, empty.score.value()), (0, None));
     }
 
     #[test]

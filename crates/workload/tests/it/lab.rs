@@ -2,9 +2,9 @@
 
 use kernel::testing::{MemVolume, Metadata};
 use kernel::{Lab, Machine, Setup};
-use posix::{Call, FileSystem, Mode};
+use posix::{Call, FileSystem, Mode, OpenFlags};
 use workload::hotcold::{self, Skew};
-use workload::{BenchResult, Parameters, Phase, Place, Repeat, Verdict};
+use workload::{BenchResult, Parameters, Phase, Place, Repeat, TargetResult, Verdict};
 use workload::{andrew, hotfiles, largefile, netnews, postmark, scan, sdet, seqfile, smallfile, ssh_build, tpcb};
 
 const MB: u64 = 1 << 20;
@@ -46,8 +46,10 @@ fn a_benchmark_has_the_name_that_results_are_stored_with() {
     }
 }
 
+/// Runs it on the file system itself, which then shows what is left; whoever watches a laboratory gets no duplicates.
 fn run(parameters: &Parameters, metadata: Metadata) -> (BenchResult, u64) {
     let mut fs = lab(metadata, 200 * MB);
+    fs.record_writes(false);
     // The root directory keeps the block that its first name takes.
     fs.call(&Call::Mkdir { at: "d".into(), mode: Mode(0o755) }).result.unwrap();
     fs.call(&Call::Rmdir { at: "d".into() }).result.unwrap();
@@ -70,6 +72,69 @@ fn every_workload_repeats_itself() {
             let alone = !matches!(parameters, Parameters::Sdet(_));
             assert!(!alone || round.elapsed_ns >= round.calls_ns, "{}: {round:?}", parameters.name());
         }
+    }
+}
+
+/// A tree for the benchmarks that read one.
+fn plant(fs: &mut Lab<MemVolume>) {
+    for directory in ["a", "b"] {
+        fs.call(&Call::Mkdir { at: directory.into(), mode: Mode(0o755) }).result.unwrap();
+        for n in 0..5 {
+            let path = format!("{directory}/{n}");
+            let open = Call::Open { at: path.as_str().into(), flags: OpenFlags::CREATE_NEW, mode: Mode(0o644) };
+            let fd = fs.call(&open).fd().unwrap();
+            fs.call(&Call::Write { fd, offset: None, len_bytes: 9_000 * (n + 1), data: None }).result.unwrap();
+            fs.call(&Call::Close { fd }).result.unwrap();
+        }
+    }
+}
+
+/// The points of a benchmark on so many file systems that are all alike, as text: what was measured, to the byte.
+fn measured(parameters: &Parameters, seed: u64, targets: usize) -> Vec<Vec<String>> {
+    let mut labs: Vec<Lab<MemVolume>> = (0..targets).map(|_| lab(Metadata::Synchronous, 100 * MB)).collect();
+    labs.iter_mut().for_each(plant);
+    let before: Vec<u64> = labs.iter().map(Lab::now_ns).collect();
+    let mut value = serde_json::to_value(parameters).unwrap();
+    value["repeat"]["seed"] = seed.into();
+    let parameters: Parameters = serde_json::from_value(value).unwrap();
+    let named = labs.iter_mut().enumerate();
+    let mut places: Vec<Place<'_>> = named.map(|(n, fs)| Place { name: format!("{n}"), fs }).collect();
+    let result = workload::run(&parameters, &mut places, &mut |_| {}).unwrap();
+    assert_eq!(labs.iter().map(Lab::now_ns).collect::<Vec<_>>(), before, "{}: it ran on duplicates", parameters.name());
+    let points = |target: &TargetResult| target.points.iter().map(|point| format!("{point:?}")).collect();
+    result.targets.iter().map(points).collect()
+}
+
+/// In virtual time a figure depends on the file system and on nothing that is measured beside it.
+#[test]
+fn the_same_target_twice_is_the_same_alone_and_together_in_any_order() {
+    let hot = hotfiles::Options { select: hotfiles::Select::Share(0.5), ..hotfiles::Options::default() };
+    let trees = [
+        Parameters::Hotfiles(hotfiles::Options { repeat: Repeat::once(), ..hot }),
+        Parameters::Scan(scan::Options { repeat: Repeat::once(), ..scan::Options::default() }),
+    ];
+    let every: Vec<Parameters> = all().into_iter().chain(trees).collect();
+    assert_eq!(every.len(), Parameters::COUNT, "every benchmark there is");
+    for parameters in every {
+        for seed in [1, 2] {
+            let alone = measured(&parameters, seed, 1);
+            for together in measured(&parameters, seed, 2) {
+                assert_eq!(alone[0], together, "{}, seed {seed}", parameters.name());
+            }
+        }
+    }
+    let of = |sizes: &[u64], seed| {
+        let options =
+            seqfile::Options { sizes_bytes: sizes.to_vec(), repeat: Repeat::once(), ..seqfile::Options::with_data(MB) };
+        measured(&Parameters::Seqfile(options), seed, 2)
+    };
+    let sizes = [1024, 8192, 65_536, 300_000];
+    let all = of(&sizes, 1);
+    for seed in 2..6 {
+        assert_eq!(of(&sizes, seed), all, "seed {seed}");
+    }
+    for (at, size) in sizes.iter().enumerate() {
+        assert_eq!(of(&[*size], 1)[0][0], all[0][at], "{size} bytes alone");
     }
 }
 
@@ -103,6 +168,8 @@ fn users_compete_for_one_processor() {
 fn the_log_waits_for_a_disk_of_its_own() {
     let run = |logged: bool| {
         let (mut fs, mut log) = (lab(Metadata::Delayed, 200 * MB), lab(Metadata::Delayed, 100 * MB));
+        // The clock of the log's own disk is looked at afterwards: no duplicate of it.
+        log.record_writes(false);
         let beside = logged.then_some(&mut log as &mut dyn FileSystem);
         let result = tpcb::run(&mut fs, beside, &tpcb::Options::quick(), &mut |_| {}).unwrap();
         (result.targets[0].points[0].phases[0].rounds[0].clone(), log.now_ns())

@@ -85,6 +85,21 @@ pub fn plan(options: &Options, writer: &mut Writer, mut progress: Progress<'_>) 
     })
 }
 
+/// Which documents go when use falls. Their sizes are the same in all.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Leaving {
+    /// Any, so that large and small ones go alike: nothing is known of it.
+    #[default]
+    AnyOfItsSize,
+    /// Those that were made first.
+    TheOldest,
+    /// One, and then those that were made after it: what a project made goes when it ends.
+    Neighbours,
+}
+
+/// Documents that go together ([`Leaving::Neighbours`]). Estimate.
+const PROJECT_FILES: u32 = 50;
+
 /// A file that lasts.
 #[derive(Clone, Copy, Debug)]
 struct File {
@@ -109,6 +124,9 @@ pub struct Model {
     documents: Deck,
     /// Which documents go, by size.
     leaving: Deck,
+    which_leave: Leaving,
+    /// The document that went last, and how many more go with it.
+    project: (NodeId, u32),
     data: Deck,
     short_lived: Deck,
     files: Vec<File>,
@@ -144,6 +162,8 @@ impl Model {
             clock,
             documents: deck(p.document_size, 512),
             leaving: deck(p.document_size, 512),
+            which_leave: Leaving::default(),
+            project: (NodeId::ROOT, 0),
             data: deck(p.data_size, 64),
             short_lived: deck(p.short_lived_size, 512),
             files: Vec::new(),
@@ -153,6 +173,12 @@ impl Model {
             rng,
             p,
         })
+    }
+
+    /// The same with other documents going when use falls.
+    #[must_use]
+    pub fn losing(self, which_leave: Leaving) -> Model {
+        Model { which_leave, ..self }
     }
 
     /// The directories, and what is there at the beginning, at time 0.
@@ -318,12 +344,34 @@ impl Model {
         // Large and small ones go alike, so that sizes stay as they are.
         let mut by_size = self.documents_by_size(day);
         while self.documents_bytes as f64 > end && !by_size.is_empty() {
-            let rank = (self.leaving.draw_share(&mut self.rng) * by_size.len() as f64) as usize;
-            let (_, node) = by_size.remove(rank.min(by_size.len() - 1));
+            let at = match self.which_leave {
+                Leaving::AnyOfItsSize => self.any_rank(by_size.len()),
+                Leaving::TheOldest => first_by_node(&by_size, NodeId::ROOT).unwrap_or(0),
+                Leaving::Neighbours => self.neighbour(&by_size),
+            };
+            let (_, node) = by_size.remove(at);
+            self.project = (node, self.project.1);
             if let Some(at) = self.files.iter().position(|file| file.node == node) {
                 self.remove(at, day, ops);
             }
         }
+    }
+
+    /// A place among so many documents by size.
+    fn any_rank(&mut self, documents: usize) -> usize {
+        let rank = (self.leaving.draw_share(&mut self.rng) * documents as f64) as usize;
+        rank.min(documents.saturating_sub(1))
+    }
+
+    /// The document that was made next after the one that went last, or any once a project is gone.
+    fn neighbour(&mut self, by_size: &[(u64, NodeId)]) -> usize {
+        let (last, more) = self.project;
+        if let Some(at) = first_by_node(by_size, last).filter(|_| more > 0) {
+            self.project.1 -= 1;
+            return at;
+        }
+        self.project.1 = PROJECT_FILES - 1;
+        self.any_rank(by_size.len())
     }
 
     // ---- short-lived files
@@ -369,6 +417,12 @@ impl Model {
     }
 }
 
+/// Where, among documents, the one is that was made first after another.
+fn first_by_node(documents: &[(u64, NodeId)], after: NodeId) -> Option<usize> {
+    let later = documents.iter().enumerate().filter(|(_, (_, node))| *node > after);
+    later.min_by_key(|(_, (_, node))| *node).map(|(at, _)| at)
+}
+
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
@@ -403,6 +457,34 @@ mod tests {
                 assert!(off.abs() < tolerance, "seed {seed}: {figure:?} is off by {:.1} %", off * 100.0);
             }
         }
+    }
+
+    /// Another way to lose documents changes neither how full it is nor how many files there are, and it does lose others.
+    #[test]
+    fn which_documents_go_is_a_choice_and_nothing_else_changes() {
+        let options = Options {
+            planned_for: PlannedFor { capacity_bytes: CAPACITY_BYTES / 16, block_bytes: 1024 },
+            days: 140,
+            seed: 1,
+        };
+        let run = |leaving| {
+            let parameters = Parameters::published();
+            let mut count = Count::new(options.planned_for, &parameters);
+            let mut model = Model::new(&options, parameters).unwrap().losing(leaving);
+            let mut ops = model.beginning();
+            (0..options.days).for_each(|day| ops.extend(model.day(day)));
+            ops.iter().for_each(|op| count.add(op));
+            count.end_days(options.days);
+            let nodes = model.files.iter().filter(|file| file.dies_day.is_none()).map(|file| file.node.0);
+            let nodes: Vec<u64> = nodes.collect();
+            let mean = nodes.iter().sum::<u64>() as f64 / nodes.len() as f64;
+            (count.shares().last().copied().unwrap_or(0.0), mean)
+        };
+        let [any, oldest, neighbours] = [Leaving::AnyOfItsSize, Leaving::TheOldest, Leaving::Neighbours].map(run);
+        for other in [oldest, neighbours] {
+            assert!((any.0 - other.0).abs() < 0.1, "in use: {any:?}, {other:?}");
+        }
+        assert!(oldest.1 > any.1, "what is left is younger: {any:?}, {oldest:?}");
     }
 
     #[test]

@@ -174,7 +174,7 @@ fn ends_table(inputs: &[Input<'_>], labels: &[Label]) -> Table {
 }
 
 fn dot(label: &Label, x: f64, y: f64) -> Dot {
-    Dot { panel: label.panel.clone(), series: label.series.clone(), kind: String::new(), x, y }
+    Dot { panel: label.panel.clone(), ..Dot::new(label.series.clone(), x, y) }
 }
 
 fn lines(

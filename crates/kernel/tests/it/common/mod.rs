@@ -95,6 +95,9 @@ impl Noting {
 }
 
 impl device::Device for Noting {
+    fn duplicate(&self) -> Box<dyn device::Device> {
+        Box::new(Noting { inner: self.inner.clone(), asked: self.asked.clone() })
+    }
     fn sector_bytes(&self) -> u32 {
         self.inner.sector_bytes()
     }
