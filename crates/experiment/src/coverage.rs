@@ -76,10 +76,14 @@ const SOURCES: &[Source] = &[
             item(
                 "write cost, simulated",
                 "greedy, uniform and with locality",
-                By(&["lfs92/write-cost", "beyond/lfs-sweep"]),
+                By(&["lfs92/simulator", "lfs92/write-cost", "beyond/lfs-sweep"]),
             ),
-            item("segments", "segment utilisations, greedy and cost-benefit", By(&["lfs92/write-cost"])),
-            item("cost-benefit", "write cost with it", By(&["lfs92/write-cost"])),
+            item(
+                "segments",
+                "segment utilisations, greedy and cost-benefit",
+                By(&["lfs92/simulator", "lfs92/write-cost"]),
+            ),
+            item("cost-benefit", "write cost with it", By(&["lfs92/simulator", "lfs92/write-cost"])),
             item("small files", "created, read, deleted", By(&["lfs92/smallfile"])),
             item("large file", "in five phases", By(&["lfs92/largefile"])),
             item("production", "cleaning of five production file systems", No("their traffic was not published")),
@@ -129,7 +133,10 @@ const SOURCES: &[Source] = &[
             item(
                 "figures 8, 9",
                 "aged over empty by date",
-                Partly(&["lfs95/fragmentation"], "the state at the end of each aging, no dates"),
+                Partly(
+                    &["lfs95/by-date", "lfs95/fragmentation"],
+                    "six file systems aged here; the utilisation of the study's is only drawn",
+                ),
             ),
         ],
     },
@@ -160,22 +167,18 @@ const SOURCES: &[Source] = &[
         key: "hbench01",
         title: "Smith, Workload-Specific File System Benchmarks, thesis, Harvard, 2001; with Smith and Seltzer, File System Aging, SIGMETRICS 1997",
         items: &[
-            item(
-                "figure 3.1",
-                "reading by size, empty and full",
-                Partly(&["hbench01/noswitch"], "panels of it; no month-old copy of a full file system"),
-            ),
-            item(
-                "figure 3.2",
-                "two allocators, empty and aged",
-                Partly(&["alloc96/sequential"], "aged; not on an empty file system"),
-            ),
+            item("figure 3.1", "reading by size, empty and full", By(&["hbench01/empty-aged"])),
+            item("figure 3.2", "two allocators, empty and aged", By(&["hbench01/empty-aged"])),
             item("figure 3.3", "real and simulated layout by day", By(&["aging97/verify"])),
             item("figure 3.4", "real and simulated layout by size", By(&["aging97/verify"])),
-            item("figure 3.5", "throughput and layout of test files", By(&["alloc96/sequential"])),
+            item(
+                "figure 3.5",
+                "throughput and layout of test files",
+                By(&["alloc96/sequential", "hbench01/empty-aged"]),
+            ),
             item("figure 3.6", "noswitch, empty and aged", By(&["hbench01/noswitch"])),
             item("table 3.2", "split files and their distance", By(&["hbench01/noswitch"])),
-            item("table 3.3", "hot files under noswitch", No("not run")),
+            item("table 3.3", "hot files under noswitch", By(&["hbench01/noswitch"])),
             item("figure 3.7", "layout by size with smart fragments", By(&["hbench01/fragments"])),
             item(
                 "figure 3.8",
@@ -193,21 +196,17 @@ const SOURCES: &[Source] = &[
             item(
                 "figure 4.7",
                 "totals, predicted and measured",
-                No("no experiment; `fsage validate` does so on today's systems (docs/validation.md)"),
+                Partly(&["hbench01/validation"], "the build is ssh-build's, not a kernel's"),
             ),
-            item(
-                "figure 4.8",
-                "time by call type, predicted and measured",
-                No("no experiment; `fsage validate --html`"),
-            ),
+            item("figure 4.8", "time by call type, predicted and measured", By(&["hbench01/validation"])),
             item(
                 "figures 4.9 to 4.13",
                 "latencies of all requests and of each call type",
-                No("no experiment; `fsage validate --html`"),
+                By(&["hbench01/validation"]),
             ),
-            item("figure 4.14", "SDET by the number of scripts, predicted and measured", No("not run")),
-            item("table 4.8", "errors by system and workload", No("no experiment; `fsage validate`")),
-            item("tables 4.9, 4.10", "mean errors by system, by workload", No("not run")),
+            item("figure 4.14", "SDET by the number of scripts, predicted and measured", By(&["hbench01/validation"])),
+            item("table 4.8", "errors by system and workload", By(&["hbench01/validation"])),
+            item("tables 4.9, 4.10", "mean errors by system, by workload", By(&["hbench01/validation"])),
         ],
     },
     Source {
