@@ -1,5 +1,5 @@
 //! Smith, *Workload-Specific File System Benchmarks*, PhD thesis, Harvard, 2001. Chapter 3: two changes to the allocator of FFS,
-//! studied on aged file systems. Chapter 4: predictions held against measurements ([`validation`]).
+//! studied on aged file systems. Chapter 4: predictions held against measurements (`validation`).
 //!
 //! What the experiments of chapter 3 share: a file system with realloc and the same with one choice changed, each empty and aged by the
 //! workload of [`alloc96`](crate::alloc96), and where the files of the aged ones lie.
