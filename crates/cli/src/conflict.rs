@@ -83,6 +83,7 @@ const REASONS: &[Reason] = &[
     reason("record", "--pid", &["CMD"], ONE_SUBJECT),
     reason("record", "--cgroup", &["CMD", "--pid"], ONE_SUBJECT),
     reason("record", "--mount", &["CMD", "--pid", "--cgroup"], ONE_SUBJECT),
+    reason("reproduce", "--list", &["KEY", "--quick", "--seed", "--seeds"], "--list shows what there is, and runs nothing; leave one out"),
     reason("snapshot", "--into", &["--output"], "--into chooses the name, --output is one; leave one out"),
     reason("snapshot", "--quiet", &["--json"], "--quiet prints nothing, --json a result; leave one out"),
 ];
