@@ -78,6 +78,8 @@ const REASONS: &[Reason] = &[
     reason("plan personality", "--years", &["--days"], "both say how long the plan is; leave one out"),
     reason("plan personality", "--fill", &["--utilisation"], "both say how full it is at the end; leave one out"),
     reason("plan personality", "--operations-per-day", &["--churn"], "both say how much is done in a day; leave one out"),
+    reason("predict", "--check", &["--stages-in", "--initial", "--pace"],
+        "a check replays the recorded calls from cold caches and as fast as possible, and so must the prediction be; leave it out"),
     reason("predict", "--stages-in", &["--stages-out", "--cache-sizes", "--processors"],
         "what is in the directory is priced as it is: no stage runs that could be written out or have other caches, and no run time is predicted; leave one out"),
     reason("record", "--pid", &["CMD"], ONE_SUBJECT),
