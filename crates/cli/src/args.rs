@@ -46,7 +46,7 @@ macro_rules! commands {
 impl Command {
     /// Whether it makes calls that a recording says, which are to stay inside the target.
     pub fn replays(&self) -> bool {
-        matches!(self, Command::Replay(_) | Command::Validate(_) | Command::Quickstart(_))
+        matches!(self, Command::Replay(_) | Command::Validate(_) | Command::Quickstart(_) | Command::Library(_))
     }
 
     /// Whether a signal may end it wherever it is: it works something out and says it, and makes nothing but files that take their place
@@ -92,6 +92,8 @@ commands! {
     Replay(replay),
     Validate(validate),
     Reproduce(reproduce),
+    Sweep(sweep),
+    Library(library),
     Quickstart(quickstart),
     Completions(completions),
     Man(man),

@@ -88,6 +88,9 @@ enum DataArg {
     Sparse,
 }
 
+/// Schema of the result.
+pub const SCHEMA: &str = "fsage.replay/1";
+
 #[derive(Serialize)]
 struct Output<'a> {
     workload: String,
@@ -99,7 +102,6 @@ struct Output<'a> {
 pub fn run(args: Args) -> failure::Result<ExitCode> {
     args.result.check()?;
     let reader = Reader::open(&args.workload)?;
-    let needs = replay::requirements(&reader)?;
     let options = ReplayOptions {
         pace: match args.pace {
             PaceArg::Asap => Pace::Asap,
@@ -122,22 +124,34 @@ pub fn run(args: Args) -> failure::Result<ExitCode> {
         allow_setuid: args.allow_setuid,
         ..ReplayOptions::default()
     };
-    let site = args.target_args.open(&args.target, needs.bytes, needs.inodes)?;
-    let bar = progress::bar(0, "replay");
-    let mut report = |p: Progress| show(&bar, p);
-    let result = replay::replay(&reader, &*site, &options, &mut report);
-    bar.finish_and_clear();
-    let closed = args.target_args.close(site);
-    let result = result?;
-    closed?;
+    let result = on(&reader, &args.target, &options, &args.target_args)?;
     let workload = output::shown(&args.workload);
     let document = replay::present::replay(&workload, &result);
-    args.result.emit("fsage.replay/1", &Output { workload, result: &result }, &document)?;
+    args.result.emit(SCHEMA, &Output { workload, result: &result }, &document)?;
     let differing = result.differences.total as f64 / result.calls.max(1) as f64;
     match args.max_differences {
         Some(limit) if differing > limit => Ok(failure::code(Kind::Check)),
         _ => Ok(ExitCode::SUCCESS),
     }
+}
+
+/// Makes a target ready, replays on it, and takes it down again.
+pub fn on(
+    reader: &Reader,
+    target: &Target,
+    options: &ReplayOptions,
+    target_args: &TargetArgs,
+) -> failure::Result<replay::ReplayResult> {
+    let needs = replay::requirements(reader)?;
+    let site = target_args.open(target, needs.bytes, needs.inodes)?;
+    let bar = progress::bar(0, "replay");
+    let mut report = |p: Progress| show(&bar, p);
+    let result = replay::replay(reader, &*site, options, &mut report);
+    bar.finish_and_clear();
+    let closed = target_args.close(site);
+    let result = result?;
+    closed?;
+    Ok(result)
 }
 
 /// A replay's progress on a bar.
