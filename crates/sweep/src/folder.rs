@@ -155,6 +155,17 @@ fn hash_tree(path: &Path, hash: &mut blake3::Hasher) -> Result<(), SweepError> {
     Ok(())
 }
 
+/// The lock of a folder, held.
+#[derive(Debug)]
+struct Held(File);
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        // Closing it is not enough: a process that is being started has it too, until it has executed its program.
+        let _ = rustix::fs::flock(&self.0, rustix::fs::FlockOperation::Unlock);
+    }
+}
+
 /// A sweep's folder, held by this process.
 #[derive(Debug)]
 pub struct Folder {
@@ -167,7 +178,7 @@ pub struct Folder {
     failed: BTreeSet<u64>,
     /// Seconds of the tasks that have ended.
     seconds: Vec<f64>,
-    _lock: File,
+    _lock: Held,
 }
 
 impl Folder {
@@ -221,7 +232,7 @@ impl Folder {
             seconds.push(entry.seconds);
             Ok(())
         })?;
-        Ok(Folder { path: path.to_owned(), identity, journal: opened, ended, failed, seconds, _lock: lock })
+        Ok(Folder { path: path.to_owned(), identity, journal: opened, ended, failed, seconds, _lock: Held(lock) })
     }
 
     /// Where it is.

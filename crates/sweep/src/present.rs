@@ -100,12 +100,17 @@ fn part_of(document: &mut Document, report: &Report, part: &PartReport) {
             .collect();
         let by = [Some(&curves.x), curves.series.as_ref(), curves.panel.as_ref()];
         let by: Vec<&str> = by.into_iter().flatten().map(String::as_str).collect();
-        let sentence = format!("{} by {}: means over tasks with 95 % intervals", title, by.join(", "));
+        let sentence = format!("{} by {}: means with 95 % intervals", title, by.join(", "));
         document.plot(document::plot::multiples(&sentence, &curves.x, &title, &points));
     }
-    let caption = "Means over the tasks that have this value, with 95 % intervals over tasks; against the mean of all.";
-    let columns =
-        [("Axis", "axis"), ("Value", "value"), ("Tasks", "tasks"), ("Mean", "mean"), ("Against all", "against_all")];
+    let caption = "Means over the combinations that have this value (each the mean of its repetitions), with 95 % intervals; against the mean of all.";
+    let columns = [
+        ("Axis", "axis"),
+        ("Value", "value"),
+        ("Combinations", "combinations"),
+        ("Mean", "mean"),
+        ("Against all", "against_all"),
+    ];
     let mut table = Table::new(&table_name("means", &part.part), caption, &columns);
     for marginal in &part.marginals {
         let against = if part.all.mean == 0.0 { Cell::Empty } else { Cell::Ratio(marginal.mean.mean / part.all.mean) };

@@ -1,8 +1,8 @@
 //! What a sweep shows: means over tasks by each axis's values, the same as curves, and the Pareto front of two figures.
 //!
-//! A mean over tasks weighs each combination alike. Its 95 % interval is the bootstrap's, over the tasks: it says how much the mean depends on
-//! which combinations (and seeds) were run, not how well each was measured. Axes called `seed` or `repeat` are repetitions: curves
-//! and the front are of means over them.
+//! A mean weighs each combination alike. Its 95 % interval is the bootstrap's, over combinations: it says how much the mean depends on which
+//! were run, not how well each was measured. Axes called `seed` or `repeat` are repetitions: a combination is the mean of its
+//! repetitions. Where there is one combination alone, the mean and its interval are over the repetitions.
 
 use crate::spec::{AxisValue, ReportSpec, Spec};
 use crate::tasks::Tasks;
@@ -55,7 +55,7 @@ pub struct PartReport {
 /// A mean over tasks.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Mean {
-    /// How many values.
+    /// How many values: combinations, or repetitions of one.
     pub n: u64,
     /// Their mean.
     pub mean: f64,
@@ -318,28 +318,42 @@ fn mean(values: &[f64]) -> Option<Mean> {
     Some(Mean { n: values.len() as u64, mean, low, high })
 }
 
+/// The mean of what is seen. Repetitions of one combination are no further evidence on the others: each combination counts once, as the mean of its
+/// repetitions; where there is one combination alone, its repetitions are what is seen.
+fn mean_of(seen: &[&Seen], dimensions: &[Dimension]) -> Option<Mean> {
+    let mut combinations: BTreeMap<Vec<usize>, Vec<f64>> = BTreeMap::new();
+    for one in seen {
+        let at = one.at.iter().zip(dimensions).filter(|(_, d)| !d.is_repetition).map(|(at, _)| *at).collect();
+        combinations.entry(at).or_default().push(one.value);
+    }
+    if combinations.len() < 2 {
+        return mean(&seen.iter().map(|one| one.value).collect::<Vec<f64>>());
+    }
+    mean(&combinations.values().filter_map(|values| stats::mean(values)).collect::<Vec<f64>>())
+}
+
 fn part_report(part: &str, seen: &[Seen], dimensions: &[Dimension], axes: &Axes) -> PartReport {
-    let all: Vec<f64> = seen.iter().map(|seen| seen.value).collect();
     let mut marginals = Vec::new();
     for (d, dimension) in dimensions.iter().enumerate().filter(|(_, d)| d.values.len() > 1 && !d.is_repetition) {
         for (v, (value, _)) in dimension.values.iter().enumerate() {
-            let of: Vec<f64> = seen.iter().filter(|seen| seen.at[d] == v).map(|seen| seen.value).collect();
-            if let Some(mean) = mean(&of) {
+            let of: Vec<&Seen> = seen.iter().filter(|seen| seen.at[d] == v).collect();
+            if let Some(mean) = mean_of(&of, dimensions) {
                 marginals.push(Marginal { axis: dimension.name.clone(), value: value.clone(), mean });
             }
         }
     }
     // A sum of nothing would be no mean; a part that is listed has a value.
-    let all = mean(&all).unwrap_or(Mean { n: 0, mean: 0.0, low: 0.0, high: 0.0 });
+    let all = mean_of(&seen.iter().collect::<Vec<_>>(), dimensions);
+    let all = all.unwrap_or(Mean { n: 0, mean: 0.0, low: 0.0, high: 0.0 });
     PartReport { part: part.to_owned(), all, marginals, curves: curves(seen, dimensions, axes) }
 }
 
 fn curves(seen: &[Seen], dimensions: &[Dimension], axes: &Axes) -> Option<Curves> {
     let x = axes.x?;
     let at = |axis: Option<usize>, seen: &Seen| axis.map_or(0, |axis| seen.at[axis]);
-    let mut cells: BTreeMap<(usize, usize, usize), Vec<f64>> = BTreeMap::new();
+    let mut cells: BTreeMap<(usize, usize, usize), Vec<&Seen>> = BTreeMap::new();
     for one in seen {
-        cells.entry((at(axes.panel, one), at(axes.series, one), one.at[x])).or_default().push(one.value);
+        cells.entry((at(axes.panel, one), at(axes.series, one), one.at[x])).or_default().push(one);
     }
     let name =
         |axis: Option<usize>, value: usize| axis.map_or(String::new(), |axis| dimensions[axis].values[value].0.clone());
@@ -352,7 +366,7 @@ fn curves(seen: &[Seen], dimensions: &[Dimension], axes: &Axes) -> Option<Curves
                 series: name(axes.series, series),
                 x: text.clone(),
                 x_number: *number,
-                mean: mean(&values)?,
+                mean: mean_of(&values, dimensions)?,
             })
         })
         .collect();

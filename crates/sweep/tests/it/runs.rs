@@ -211,3 +211,18 @@ fn the_report_has_means_by_axis_curves_and_the_front() {
     let message = report(&place.spec, &place.tasks, &mut held, &asked).unwrap_err().to_string();
     assert!(message.contains("no figure is called \"speed\"; there are rate"), "{message}");
 }
+
+/// Seeds that change nothing must not make a mean look surer than it is.
+#[test]
+fn repetitions_are_no_further_combinations() {
+    let mean = |axes: &str| {
+        let place = Place::new(&format!("run = [\"bench\", \"well\", \"{{rate}}\", \"{{seed}}\"]\n[axes]\n{axes}\n"));
+        let mut held = place.open("x");
+        let open = held.to_do(false);
+        place.run(&mut held, &open, 2);
+        report(&place.spec, &place.tasks, &mut held, &ReportSpec::default()).unwrap().unwrap().parts[0].all
+    };
+    let (one, four) = (mean("rate = [1, 2, 6]\nseed = [1]"), mean("rate = [1, 2, 6]\nseed = [1, 2, 3, 4]"));
+    assert_eq!(one, four);
+    assert_eq!(mean("rate = [1]\nseed = [1, 2, 3]").n, 3, "of one combination, its repetitions");
+}
