@@ -3,6 +3,9 @@
 use crate::Matrix;
 use document::{Cell, Document, Table};
 
+/// What is shown of a reason, characters: a profile may lack a hundred entries.
+const REASON_MAX: usize = 240;
+
 /// As a document.
 pub fn matrix(matrix: &Matrix) -> Document {
     let mut document = Document::new("Library");
@@ -43,7 +46,9 @@ pub fn matrix(matrix: &Matrix) -> Document {
     document.table(predicted).table(replayed);
     let refused = matrix.cells.iter().filter_map(|cell| {
         let (workload, system) = (matrix.workloads.get(cell.workload)?, matrix.systems.get(cell.system)?);
-        Some(format!("{} on {}: not predicted: {}", workload.name, system.name, cell.refused.as_ref()?))
+        let why: String = cell.refused.as_ref()?.chars().take(REASON_MAX).collect();
+        let more = if cell.refused.as_ref()?.chars().count() > REASON_MAX { "… (matrix.json has all)" } else { "" };
+        Some(format!("{} on {}: not predicted: {why}{more}", workload.name, system.name))
     });
     document.list(refused.collect());
     document

@@ -310,11 +310,7 @@ fn chosen(dimensions: &[Dimension], asked: &ReportSpec) -> Result<Axes, SweepErr
 
 fn mean(values: &[f64]) -> Option<Mean> {
     let mean = stats::mean(values)?;
-    let (low, high) = if values.len() > 1 {
-        stats::bootstrap(values, SEED, |sorted| stats::mean(sorted).unwrap_or_default())
-    } else {
-        (mean, mean)
-    };
+    let (low, high) = if values.len() > 1 { stats::mean_interval(values, SEED) } else { (mean, mean) };
     Some(Mean { n: values.len() as u64, mean, low, high })
 }
 

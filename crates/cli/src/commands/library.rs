@@ -38,9 +38,9 @@ pub struct Args {
     /// Measure this target, and replay every workload on it. May be given several times.
     #[arg(long, value_name = "TARGET", value_parser = target::parse)]
     on: Vec<Target>,
-    /// Time that measuring a target may take.
-    #[arg(long, value_name = "TIME", default_value = "5m", value_parser = values::span_ns)]
-    budget: u64,
+    /// Time that measuring a target may take (default: as fsage measure has it).
+    #[arg(long, value_name = "TIME", value_parser = values::span_ns, requires = "on")]
+    budget: Option<u64>,
     /// Measure only, and replay nothing.
     #[arg(long, requires = "on")]
     no_replay: bool,
@@ -121,10 +121,11 @@ fn measured(args: &Args, library: &Library, target: &Target) -> failure::Result<
     if place.exists() {
         return Ok(());
     }
+    let quick = MeasureOptions::quick(args.seed);
     let options = MeasureOptions {
-        budget: Some(Duration::from_nanos(args.budget)),
+        budget: args.budget.map(Duration::from_nanos).or(quick.budget),
         name: target.to_string(),
-        ..MeasureOptions::quick(args.seed)
+        ..quick
     };
     let profile = measure::measure(target, &TargetArgs { keep: false }, &options)?;
     profile.save(&place)?;
