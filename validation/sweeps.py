@@ -227,7 +227,7 @@ def read_back(program, folder, lines, generator):
     pattern = f"{folder}/results/**/*.parquet"
     rows, drives = duckdb.sql(
         f"SELECT count(*), count(DISTINCT drive) FROM read_parquet('{pattern}', hive_partitioning = true)"
-    ).fetchone()
+    ).fetchall()[0]
     frame = polars.read_parquet(pattern, hive_partitioning=True)
     say(f"    DuckDB: {rows} rows, {drives} drives; polars: {frame.height} rows, {frame['drive'].n_unique()} drives")
     check("both read as many rows, and the partition's column", rows == frame.height and drives == frame["drive"].n_unique() == 4)

@@ -141,9 +141,11 @@ fn replayed(library: &Library, target: &Target) -> failure::Result<()> {
             continue;
         }
         let reader = library.open_workload(&workload)?;
-        match replay::on(&reader, target, &ReplayOptions::default(), &TargetArgs { keep: false }) {
-            Ok(result) => {
-                library.keep_replay(&workload, &system, &output::envelope(replay::SCHEMA, &result)?)?;
+        match replay::several(&reader, target, &TargetArgs { keep: false }, &ReplayOptions::default(), 1) {
+            Ok(results) => {
+                for result in &results {
+                    library.keep_replay(&workload, &system, &output::envelope(replay::SCHEMA, result)?)?;
+                }
                 progress::note(&format!("replayed {workload} on {target}"));
             }
             Err(error) if posix::interrupt::requested() => return Err(error),
