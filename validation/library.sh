@@ -5,7 +5,8 @@
 #
 # Workloads: the recording that comes with `fsage quickstart`, and two texts of strace that tests import. Systems: the bundled profiles of ext4, XFS and
 # btrfs, and file systems of the laboratory, which are measured and replayed on here. The laboratory's time is virtual, so the page
-# is the same wherever it is made. Kept is the page with its figures; the folder that they are made from goes.
+# is the same wherever it is made. Kept is the page, which holds all figures; the folder that they
+# are made from goes. Where there is a Chromium, the page is tried (library.js).
 HERE=$(cd "$(dirname "$0")" && pwd)
 . "$HERE/common.sh"
 
@@ -33,5 +34,16 @@ for system in ffs:conventional ffs:softdep ffs:journal=async lfs:; do
     done
 done
 "$FSAGE" library "$WORK/library" "$@" || die "the library was not made"
-cp "$WORK/library/index.html" "$WORK/library/matrix.json" "$DIR/" || die "cannot write into $DIR"
+cp "$WORK/library/index.html" "$DIR/" || die "cannot write into $DIR"
 echo "made $DIR/index.html"
+
+# A reader's use of the page, in a browser without a window, held against the page's own JSON.
+for name in ${CHROMIUM:-chromium chromium-browser google-chrome}; do
+    command -v "$name" >/dev/null 2>&1 || continue
+    { cat "$DIR/index.html" && echo '<script>' && cat "$HERE/library.js" && echo '</script>'; } >"$WORK/used.html"
+    title=$("$name" --headless --no-sandbox --disable-gpu --dump-dom "file://$WORK/used.html" 2>/dev/null | sed -n 's/.*<title>\(.*\)<\/title>.*/\1/p')
+    [ "$title" = "PAGE WORKS" ] || die "the page does not do what it should: ${title:-nothing came of it}"
+    echo "the page sorts, filters, and says why two systems differ"
+    exit
+done
+echo "no Chromium: the page was not tried"
