@@ -40,6 +40,7 @@ mod rooms;
 mod run_time;
 mod signals;
 mod snapshot;
+mod sweep;
 mod targets;
 mod verify;
 mod width;
