@@ -31,6 +31,8 @@ const BENCH_LEAVES_TRACES: &str = "a benchmark leaves traces in the aged file sy
 const ONE_SUBJECT: &str = "a recording has one subject: a command that it starts, processes that run (--pid), a control group (--cgroup), \
      or a mount (--mount); record each by itself";
 const ONE_VIEW: &str = "each shows something else of a file; run it once for each";
+const ONE_MODE: &str = "each does something else with a sweep; run it once for each";
+const SWEEP_MODES: &[&str] = &["--status", "--report", "--tasks", "--collect", "--dask"];
 
 #[rustfmt::skip]
 const REASONS: &[Reason] = &[
@@ -78,6 +80,8 @@ const REASONS: &[Reason] = &[
     reason("plan personality", "--years", &["--days"], "both say how long the plan is; leave one out"),
     reason("plan personality", "--fill", &["--utilisation"], "both say how full it is at the end; leave one out"),
     reason("plan personality", "--operations-per-day", &["--churn"], "both say how much is done in a day; leave one out"),
+    reason("predict", "--check", &["--stages-in", "--initial", "--pace"],
+        "a check replays the recorded calls from cold caches and as fast as possible, and so must the prediction be; leave it out"),
     reason("predict", "--stages-in", &["--stages-out", "--cache-sizes", "--processors"],
         "what is in the directory is priced as it is: no stage runs that could be written out or have other caches, and no run time is predicted; leave one out"),
     reason("record", "--pid", &["CMD"], ONE_SUBJECT),
@@ -85,6 +89,12 @@ const REASONS: &[Reason] = &[
     reason("record", "--mount", &["CMD", "--pid", "--cgroup"], ONE_SUBJECT),
     reason("reproduce", "--full", &["--quick"], "--full varies more of what was not published, --quick hardly anything; leave one out"),
     reason("reproduce", "--list", &["KEY", "--quick", "--full", "--seed", "--seeds"], "--list shows what there is, and runs nothing; leave one out"),
+    reason("sweep", "--list", &["--dry-run", "--status", "--report", "--tasks", "--collect", "--dask"], ONE_MODE),
+    reason("sweep", "--dry-run", SWEEP_MODES, ONE_MODE),
+    reason("sweep", "--status", &["--report", "--tasks", "--collect", "--dask"], ONE_MODE),
+    reason("sweep", "--report", &["--tasks", "--collect", "--dask"], ONE_MODE),
+    reason("sweep", "--tasks", &["--collect", "--dask"], ONE_MODE),
+    reason("sweep", "--collect", &["--dask"], ONE_MODE),
     reason("snapshot", "--into", &["--output"], "--into chooses the name, --output is one; leave one out"),
     reason("snapshot", "--quiet", &["--json"], "--quiet prints nothing, --json a result; leave one out"),
 ];
