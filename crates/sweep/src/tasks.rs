@@ -57,8 +57,8 @@ impl Tasks {
             }
         }
         let wrong = |message: String| SweepError::Spec { file: spec.file.clone(), line: None, message };
-        let lengths = groups.iter().map(|group| spec.axes[group[0]].values.len() as u64);
-        let all = lengths.fold(Some(1u64), |all, len| all?.checked_mul(len)).filter(|all| *all <= COMBINATIONS_MAX);
+        let mut lengths = groups.iter().map(|group| spec.axes[group[0]].values.len() as u64);
+        let all = lengths.try_fold(1u64, u64::checked_mul).filter(|all| *all <= COMBINATIONS_MAX);
         let all = all.ok_or_else(|| {
             wrong(format!("the axes have more than {COMBINATIONS_MAX} combinations; split it into several sweeps"))
         })?;
