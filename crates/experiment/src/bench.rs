@@ -186,10 +186,11 @@ mod tests {
 
     #[test]
     fn a_sweep_is_as_long_as_is_asked_for() {
-        let mut report = |_: &str, _: u64, _: Option<u64>| {};
-        let bench = |scale, sweeps, report| Bench::new(scale, 1, report).sweeping(sweeps);
         let all = [1, 2, 3, 4];
-        let mut of = |scale, sweeps| bench(scale, sweeps, &mut report).sweep(&all[..1], &all[..2], &all).len();
+        let of = |scale, sweeps| {
+            let mut report = |_: &str, _: u64, _: Option<u64>| {};
+            Bench::new(scale, 1, &mut report).sweeping(sweeps).sweep(&all[..1], &all[..2], &all[..]).len()
+        };
         assert_eq!((of(Scale::Quick, Sweeps::Whole), of(Scale::Full, Sweeps::Short)), (1, 2));
         assert_eq!(of(Scale::Full, Sweeps::Whole), 4);
     }
