@@ -8,8 +8,8 @@ Prints what it measures, and ends with 1 where two ways differ. Who judges:
 * bytes are compared by their BLAKE2 here, not by fsage;
 * figures are read back by DuckDB and polars, and a sample of them compared with what `fsage bench --json`
   prints by itself;
-* what a task costs without a sweep is the time of `xargs -P 2` with the same command lines, by the clock and in processor
-  time; the latter says more where the machine has other things to do.
+* what a task costs without a sweep is the time of `xargs -P 2` with the same command lines, by the clock and in
+  processor time; the latter says more where the machine has other things to do.
 """
 
 import argparse
@@ -121,7 +121,7 @@ def in_turns(program, spec, lines, place):
     for n in range(5):
         timed("xargs", lambda: plain(program, lines, place))
         folder = place / f"turn-{n}"
-        ran = timed("sweep", lambda: sweep_json(program, spec, folder, "--tasks", numbers, "--jobs", "2"))["ran"]
+        ran = timed("sweep", lambda folder=folder: sweep_json(program, spec, folder, "--tasks", numbers, "--jobs", "2"))["ran"]
         shutil.rmtree(folder)
         own.append((overhead(ran), ran["task_seconds"] / ran["tasks"]))
     median = {

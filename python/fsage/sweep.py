@@ -220,7 +220,6 @@ def _run_batch(bundle: dict[str, Any], numbers: str) -> dict[str, Any]:
     It uses the standard library alone: workers need no fsage.
     """
     import io
-    import os
     import shutil
     import subprocess
     import tarfile

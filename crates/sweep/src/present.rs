@@ -104,7 +104,8 @@ fn part_of(document: &mut Document, report: &Report, part: &PartReport) {
         let sentence = format!("{} by {}: means with 95 % intervals", title, by.join(", "));
         document.plot(document::plot::multiples(&sentence, &curves.x, &title, &points));
     }
-    let caption = "Means over the combinations that have this value (each the mean of its repetitions), with 95 % intervals; against the \
+    let caption = "Means over the combinations that have this value (each the mean of its repetitions), with 95 % \
+                   intervals; against the \
                    mean of all.";
     let columns = [
         ("Axis", "axis"),
@@ -142,7 +143,8 @@ fn front(document: &mut Document, pareto: &Pareto) {
     let word = |more: bool| if more { "more" } else { "less" };
     let on_front = pareto.points.iter().filter(|point| point.on_front).count();
     document.paragraph(format!(
-        "{on_front} of {} combinations are on the Pareto front: no other is better in one figure without being worse in the \
+        "{on_front} of {} combinations are on the Pareto front: no other is better in one figure without being worse \
+         in the \
          other ({} of the first is better, and {} of the second). Figures are means over repetitions.",
         pareto.points.len(),
         word(a.more_is_better),

@@ -429,7 +429,8 @@ fn dask(args: &Args, address: &str, folder: &Path) -> failure::Result<ExitCode> 
         .is_ok_and(|status| status.success());
     if !there {
         return Err(failure::environment(
-            "--dask: this python3 cannot import fsage and dask.distributed; get them with: python3 -m pip install fsage \
+            "--dask: this python3 cannot import fsage and dask.distributed; get them with: python3 -m pip \
+             install fsage \
              'dask[distributed]' \
              (docs/sweeps.md says how another scheduler runs the tasks without Python)",
         ));
