@@ -38,6 +38,23 @@ impl SystemProfile {
         }
     }
 
+    /// Reads profiles; two of one name are told apart by their files' names.
+    ///
+    /// # Errors
+    /// Those of [`SystemProfile::load`].
+    pub fn load_all<P: AsRef<Path>>(paths: &[P]) -> Result<Vec<SystemProfile>, SystemProfileError> {
+        use std::os::unix::ffi::OsStrExt as _;
+        let read = paths.iter().map(|path| SystemProfile::load(path.as_ref()));
+        let mut systems = read.collect::<Result<Vec<_>, _>>()?;
+        let names: Vec<String> = systems.iter().map(|system| system.name.clone()).collect();
+        for (system, path) in systems.iter_mut().zip(paths) {
+            if names.iter().filter(|name| **name == system.name).count() > 1 {
+                system.name = units::text::path(path.as_ref().as_os_str().as_bytes());
+            }
+        }
+        Ok(systems)
+    }
+
     /// Reads a profile from text; `path` is what errors name.
     pub fn parse(text: &str, path: &Path) -> Result<SystemProfile, SystemProfileError> {
         let syntax = |e: toml::de::Error| {

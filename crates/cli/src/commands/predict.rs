@@ -4,13 +4,10 @@ use crate::failure::Context as _;
 use crate::output::{self, ResultArgs};
 use crate::{failure, progress, target, values};
 use posix::WorkspaceOptions;
-use predict::cache_sizes::{self, CacheSize};
-use predict::explain::{Explanation, explain};
+use predict::answer::Answer;
+use predict::cache_sizes;
 use predict::pipeline::{self, CachePolicy, InitialCaches, PredictError, PredictOptions, Prediction, Stage};
-use predict::rank::{Ranking, rank};
-use predict::runtime::{self, RunTimeOptions, RunTimes};
-use predict::tipping::{Tipping, tipping};
-use serde::Serialize;
+use predict::runtime::RunTimeOptions;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use system::{Drift, Reference, SystemProfile};
@@ -135,97 +132,11 @@ pub enum Pace {
     Recorded,
 }
 
-/// A prediction with everything derived from it.
-#[derive(Serialize)]
-pub struct Output {
-    workload: String,
-    seed: u64,
-    /// The ranking.
-    pub ranking: Ranking,
-    /// What it was made from.
-    pub prediction: Prediction,
-    /// How long the program takes; not asked of a prediction of a replay.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    run_time: Option<RunTimes>,
-    explanation: Option<Explanation>,
-    /// What would change the first two places.
-    pub tipping: Vec<Tipping>,
-    /// With data caches of several sizes.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    cache_sizes: Vec<CacheSize>,
-}
-
-impl Output {
-    /// Predicts, ranks, and takes apart the difference between two systems (the first two in the ranking if none are named and
-    /// `explain_first` says so).
-    pub fn new(
-        workload: &Path,
-        reader: &Reader,
-        systems: &[SystemProfile],
-        options: &PredictOptions,
-        run_time: Option<&RunTimeOptions>,
-        explained: Option<(&str, &str)>,
-        explain_first: bool,
-    ) -> failure::Result<Output> {
-        let (prediction, run_time) = match run_time {
-            Some(run_time) => {
-                let (prediction, run_time) = runtime::predict(reader, systems, options, run_time)?;
-                (prediction, Some(run_time))
-            }
-            None => (pipeline::predict(reader, systems, options)?, None),
-        };
-        Output::of(workload, prediction, run_time, options.seed, explained, explain_first)
-    }
-
-    /// Ranks what has been predicted, and takes the difference apart.
-    fn of(
-        workload: &Path,
-        prediction: Prediction,
-        run_time: Option<RunTimes>,
-        seed: u64,
-        explained: Option<(&str, &str)>,
-        explain_first: bool,
-    ) -> failure::Result<Output> {
-        let ranking = rank(&prediction.systems, seed);
-        let at = |place: usize| ranking.systems.get(place).and_then(|r| prediction.systems.get(r.index));
-        let first_two = at(0).zip(at(1));
-        let explanation = match explained {
-            Some((a, b)) => Some(explain(named(&prediction, a)?, named(&prediction, b)?)),
-            None => first_two.filter(|_| explain_first).map(|(a, b)| explain(a, b)),
-        };
-        let tipping = first_two.map(|(a, b)| tipping(a, b)).unwrap_or_default();
-        let workload = output::shown(workload);
-        Ok(Output { workload, seed, ranking, prediction, run_time, explanation, tipping, cache_sizes: Vec::new() })
-    }
-
-    /// As a report.
-    pub fn document(&self) -> document::Document {
-        let explanation = self.explanation.as_ref();
-        let run_time = self.run_time.as_ref();
-        predict::present::prediction(
-            &self.workload,
-            &self.prediction,
-            &self.ranking,
-            run_time,
-            explanation,
-            &self.tipping,
-            &self.cache_sizes,
-        )
-    }
-}
-
-fn named<'p>(prediction: &'p Prediction, name: &str) -> failure::Result<&'p pipeline::SystemPrediction> {
-    prediction.systems.iter().find(|system| system.system == name).ok_or_else(|| {
-        let names: Vec<&str> = prediction.systems.iter().map(|system| system.system.as_str()).collect();
-        failure::usage(format!("--explain: no system is called {name}; there are {}", names.join(", ")))
-    })
-}
-
 /// Predicts.
 pub fn run(args: Args) -> failure::Result<ExitCode> {
     args.result.check()?;
     let reader = Reader::open(&args.workload)?;
-    let mut systems = load(&args.systems)?;
+    let mut systems = SystemProfile::load_all(&args.systems)?;
     let mut run_time = RunTimeOptions { processors: args.processors, computing: vec![1.0; systems.len()] };
     for here in &args.here {
         let (place, target) = place(&systems, here)?;
@@ -253,17 +164,16 @@ pub fn run(args: Args) -> failure::Result<ExitCode> {
         seed: args.seed,
         ..PredictOptions::default()
     };
-    let explained = match args.explain.as_deref() {
-        Some([a, b]) => Some((a.as_str(), b.as_str())),
-        _ => None,
-    };
+    let workload = output::shown(&args.workload);
     let mut output = match &args.stages_in {
         Some(directory) => {
-            let prediction = of_stages(directory, &reader, &systems, &options)?;
-            Output::of(&args.workload, prediction, None, options.seed, explained, false)?
+            Answer::of(workload, of_stages(directory, &reader, &systems, &options)?, None, options.seed)
         }
-        None => Output::new(&args.workload, &reader, &systems, &options, Some(&run_time), explained, false)?,
+        None => Answer::predict(workload, &reader, &reader, &systems, &options, Some(&run_time))?,
     };
+    if let Some([a, b]) = args.explain.as_deref() {
+        output.explanation = output.explained(Some((a, b))).context("--explain")?;
+    }
     let (sizes, asked) = match args.cache_sizes {
         Some(values::Sizes(sizes)) => (sizes, true),
         // With other caches a call would cost something else than what was given.
@@ -272,8 +182,8 @@ pub fn run(args: Args) -> failure::Result<ExitCode> {
         None => (Vec::new(), false),
     };
     if !sizes.is_empty() {
-        match cache_sizes::cache_sizes(&reader, &systems, &options, &sizes) {
-            Ok(found) => output.cache_sizes = found,
+        match output.with_cache_sizes(&reader, &systems, &options, &sizes) {
+            Ok(()) => {}
             // A smaller cache asks for reads that the profile may not price: the report is none the worse without it.
             Err(error @ PredictError::MissingEntries { .. }) if !asked => {
                 progress::note(&format!("not predicted with other sizes of the data cache: {error}"));
@@ -284,7 +194,7 @@ pub fn run(args: Args) -> failure::Result<ExitCode> {
     if let Some(directory) = &args.stages_out {
         write_stages(directory, &reader, &systems, &options)?;
     }
-    args.result.emit("fsage.predict/1", &output, &output.document())?;
+    args.result.emit(predict::answer::SCHEMA, &output, &output.document())?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -363,16 +273,4 @@ fn write_stages(
         }
     }
     Ok(())
-}
-
-/// Reads system profiles; two of one name are told apart by their files' names.
-fn load(paths: &[PathBuf]) -> failure::Result<Vec<SystemProfile>> {
-    let mut systems = paths.iter().map(|path| SystemProfile::load(path)).collect::<Result<Vec<_>, _>>()?;
-    let names: Vec<String> = systems.iter().map(|system| system.name.clone()).collect();
-    for (system, path) in systems.iter_mut().zip(paths) {
-        if names.iter().filter(|name| **name == system.name).count() > 1 {
-            system.name = output::shown(path);
-        }
-    }
-    Ok(systems)
 }

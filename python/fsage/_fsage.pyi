@@ -1,0 +1,3 @@
+"""The extension module; `fsage` is what programs import."""
+
+__version__: str
