@@ -11,7 +11,7 @@ use std::io;
 use std::path::Path;
 
 /// A file system in virtual time with what POSIX hides, for commands that do not care which it is.
-pub trait Laboratory: FileSystem {
+pub trait Laboratory: FileSystem + Send {
     /// What went on below the calls: caches, names, device.
     fn counters(&self) -> Counters;
 
