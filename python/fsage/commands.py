@@ -10,7 +10,6 @@ import json
 import os
 import signal
 import subprocess
-import sys
 import sysconfig
 import tempfile
 from collections.abc import Iterable, Mapping, Sequence
@@ -69,7 +68,8 @@ class Result:
             try:
                 found = found[int(name)] if isinstance(found, list) else found[name]
             except (KeyError, IndexError, ValueError, TypeError):
-                there = ", ".join(found) if isinstance(found, dict) else f"{len(found)} elements" if isinstance(found, list) else "nothing"
+                there = f"{len(found)} elements" if isinstance(found, list) else "nothing in it"
+                there = ", ".join(found) if isinstance(found, dict) else there
                 raise UsageError(f"{path}: there is no {name}; there is {there}") from None
         return found
 
@@ -90,7 +90,7 @@ def _said(text: str) -> str:
     lines = [line for line in text.strip().splitlines() if line.strip()]
     message = next((line for line in reversed(lines) if line.startswith(("fsage:", "error:"))), lines[-1] if lines else "")
     for name in ("fsage:", "error:"):
-        message = message.removeprefix(name).strip() if sys.version_info >= (3, 9) else message
+        message = message.removeprefix(name).strip()
     return message
 
 
@@ -260,8 +260,8 @@ def measure(
     with tempfile.TemporaryDirectory(prefix="fsage-python-") as directory:
         path = Path(directory) / "measured.system" if output is None else Path(output)
         # A name of the profile that does not depend on the temporary file.
-        arguments = ["measure", os.fspath(target), "-o", path, *_option("name", name), *_option("full", full)]
-        _result([*arguments, *_option("budget", _time(budget)), *_option("seed", seed)])
+        options = [*_option("name", name), *_option("full", full), *_option("budget", _time(budget)), *_option("seed", seed)]
+        _result(["measure", target, "-o", path, *options])
         return System(_fsage.System.load(path))
 
 

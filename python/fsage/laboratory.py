@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from types import TracebackType
-from typing import Any, Optional, Union
+from typing import Any, Callable, Optional, TypeVar, Union
 
 from . import _fsage
 from ._fsage import Table
@@ -16,6 +16,7 @@ from .surveys import Survey
 __all__ = ["Lab", "LabFile", "lab"]
 
 _Path = Union[str, "os.PathLike[str]"]
+_T = TypeVar("_T")
 
 
 class LabFile:
@@ -117,7 +118,7 @@ class Lab:
         self.took_ns: int = 0
         """How long the last call took, nanoseconds of virtual time."""
 
-    def _timed(self, answer: tuple[Any, int]) -> Any:
+    def _timed(self, answer: tuple[_T, int]) -> _T:
         self.took_ns = answer[1]
         return answer[0]
 
@@ -179,7 +180,7 @@ class Lab:
         }.get(letters)
         if words is None:
             raise UsageError(f"mode={mode!r}: there are r, w, x and a, each with or without +")
-        fd: int = self._timed(self._own.open(path, words + flags.split(), permissions))
+        fd = self._timed(self._own.open(path, words + flags.split(), permissions))
         return LabFile(self, os.fspath(path), fd)
 
     def create(self, path: _Path, permissions: int = 0o644) -> LabFile:
@@ -202,7 +203,7 @@ class Lab:
         """Opens a file, brings it to stable storage and closes it. `took_ns` is of all three calls."""
         self._whole(self.open(path), lambda f: f.fsync())
 
-    def _whole(self, file: LabFile, act: Any) -> Any:
+    def _whole(self, file: LabFile, act: Callable[[LabFile], _T]) -> _T:
         took = self.took_ns
         with file:
             answer = act(file)
@@ -249,8 +250,7 @@ class Lab:
             directory.scan()
             return [name for name, _ in directory.entries()]
 
-        found: list[str] = self._whole(self.directory(path), names)
-        return found
+        return self._whole(self.directory(path), names)
 
     # Time and caches
 
@@ -280,8 +280,7 @@ class Lab:
 
     def extents(self, path: _Path) -> Table:
         """Where a file's data lies: `logical_bytes` in the file, `physical_bytes` on the drive, `len_bytes`."""
-        found: Table = self._whole(self.open(path), lambda f: f.extents())
-        return found
+        return self._whole(self.open(path), lambda f: f.extents())
 
     def free_extents(self) -> Table:
         """The free space in the order of addresses: `physical_bytes`, `len_bytes`."""

@@ -23,11 +23,6 @@ impl Raised {
         let message = units::text::printable(what);
         Raised::Ours { kind: Kind::Environment, message, errno: Some(errno) }
     }
-
-    /// Stopped by the caller.
-    pub fn stopped() -> Raised {
-        Raised::Ours { kind: Kind::Interrupted, message: "stopped by the caller".to_owned(), errno: None }
-    }
 }
 
 impl<E: Fault + 'static> From<E> for Raised {

@@ -18,11 +18,6 @@ impl Stop {
     pub fn requested(&self) -> bool {
         self.0.load(Ordering::Relaxed)
     }
-
-    /// An error once somebody has.
-    pub fn check(&self) -> Result<(), Raised> {
-        if self.requested() { Err(Raised::stopped()) } else { Ok(()) }
-    }
 }
 
 /// Does something long on another thread, while other Python threads run, and asks for signals meanwhile. Once one has raised an exception

@@ -107,7 +107,9 @@ fn kind(kind: FileKind) -> &'static str {
 fn extents(found: &[Extent]) -> Table {
     let rows: Vec<Value> = found
         .iter()
-        .map(|e| json!({"logical_bytes": e.logical_bytes, "physical_bytes": e.physical_bytes, "len_bytes": e.len_bytes}))
+        .map(
+            |e| json!({"logical_bytes": e.logical_bytes, "physical_bytes": e.physical_bytes, "len_bytes": e.len_bytes}),
+        )
         .collect();
     Table::new(rows::table(&rows))
 }
@@ -116,15 +118,15 @@ fn extents(found: &[Extent]) -> Table {
 impl Lab {
     #[new]
     fn open_target(py: Python<'_>, target: String) -> Result<Lab, Raised> {
-        let lab = py.detach(|| Ok::<_, Raised>(Spec::parse(&target)?.open()?))?;
+        let spec = Spec::parse(&target).map_err(|wrong| Raised::usage(wrong.to_string()))?;
+        let lab = py.detach(|| spec.open())?;
         Ok(Lab { target, open: Mutex::new(Some(lab)) })
     }
 
     /// Another in just this state.
     fn duplicate(&self, py: Python<'_>) -> Result<Lab, Raised> {
-        let another = self.with(py, |lab| {
-            lab.another().ok_or_else(|| Raised::usage("it is watched, and there is only one such"))
-        })?;
+        let another = self
+            .with(py, |lab| lab.another().ok_or_else(|| Raised::usage("it is watched, and there is only one such")))?;
         Ok(Lab { target: self.target.clone(), open: Mutex::new(Some(another)) })
     }
 
@@ -329,12 +331,13 @@ impl Lab {
     /// Layout and free space, as JSON (the schema of `fsage layout`).
     fn survey(&self, py: Python<'_>, hot_days: f64, worst_files: usize, map: Option<u32>) -> PyResult<String> {
         let map = map.map(|side| {
-            layout::MapOrder::of_side(side).ok_or_else(|| Raised::usage(format!("map={side}: a power of two up to 1024")))
+            layout::MapOrder::of_side(side)
+                .ok_or_else(|| Raised::usage(format!("map={side}: a power of two up to 1024")))
         });
-        let options = SurveyOptions { hot_days: Some(hot_days), worst_files, map: map.transpose()?, taken_unix_s: None };
-        let survey = long(py, |stop| {
-            self.locked(|lab| Ok(layout::survey_handle(lab, &options, &mut |_| !stop.requested())?))
-        })?;
+        let options =
+            SurveyOptions { hot_days: Some(hot_days), worst_files, map: map.transpose()?, taken_unix_s: None };
+        let survey =
+            long(py, |stop| self.locked(|lab| Ok(layout::survey_handle(lab, &options, &mut |_| !stop.requested())?)))?;
         Ok(json(&survey)?)
     }
 

@@ -61,7 +61,7 @@ mod _fsage {
     #[pymodule_export]
     use super::plan::{Plan, PlanWriter};
     #[pymodule_export]
-    use super::prediction::{Options, Prediction, predict, priced_calls};
+    use super::prediction::{Options, Prediction, predicted, priced_calls};
     #[pymodule_export]
     use super::system::System;
     #[pymodule_export]

@@ -8,6 +8,7 @@ use aging::format::{PlanMeta, Reader, Source, Writer};
 use aging::{AgingOp, DAY_NS, NodeId, OpKind};
 use pyo3::prelude::*;
 use std::path::PathBuf;
+use std::sync::{Mutex, PoisonError};
 
 /// An aging workload on disk.
 #[pyclass(frozen, module = "fsage._fsage")]
@@ -43,16 +44,20 @@ impl Plan {
 type Given = (u64, String, u64, u64, Option<Vec<u8>>, u64, u64);
 
 /// Writes a plan, an operation at a time, each checked against the tree made so far.
-#[pyclass(module = "fsage._fsage")]
+#[pyclass(frozen, module = "fsage._fsage")]
 pub struct PlanWriter {
-    writer: Option<Writer>,
-    last_ns: u64,
+    /// The writer and the time of the last operation; `None` once it is finished.
+    open: Mutex<Option<(Writer, u64)>>,
 }
 
 impl PlanWriter {
-    fn open_writer(&mut self) -> Result<&mut Writer, Raised> {
-        self.writer.as_mut().ok_or_else(|| Raised::usage("this plan is finished"))
+    fn locked<T>(&self, act: impl FnOnce(&mut Option<(Writer, u64)>) -> Result<T, Raised>) -> Result<T, Raised> {
+        act(&mut self.open.lock().unwrap_or_else(PoisonError::into_inner))
     }
+}
+
+fn finished() -> Raised {
+    Raised::usage("this plan is finished")
 }
 
 #[pymethods]
@@ -63,27 +68,31 @@ impl PlanWriter {
         if capacity_bytes == 0 || block_bytes == 0 {
             return Err(Raised::usage("capacity and block: more than 0 bytes"));
         }
-        Ok(PlanWriter { writer: Some(Writer::create(&path, capacity_bytes, block_bytes)?), last_ns: 0 })
+        let writer = Writer::create(&path, capacity_bytes, block_bytes)?;
+        Ok(PlanWriter { open: Mutex::new(Some((writer, 0))) })
     }
 
     /// Adds operations in their order.
-    fn push(&mut self, operations: Vec<Given>) -> Result<(), Raised> {
-        for (t_ns, kind, node, dir, name, offset_bytes, size_bytes) in operations {
-            let Some(kind) = OpKind::from_name(&kind) else {
-                let all: Vec<&str> = OpKind::ALL.into_iter().map(OpKind::name).collect();
-                return Err(Raised::usage(format!("{kind:?} is no operation; there are {}", all.join(", "))));
-            };
-            let name = name.map(Vec::into_boxed_slice);
-            let op = AgingOp { t_ns, kind, node: NodeId(node), dir: NodeId(dir), name, offset_bytes, size_bytes };
-            self.open_writer()?.push(op)?;
-            self.last_ns = t_ns;
-        }
-        Ok(())
+    fn push(&self, operations: Vec<Given>) -> Result<(), Raised> {
+        self.locked(|open| {
+            let (writer, last_ns) = open.as_mut().ok_or_else(finished)?;
+            for (t_ns, kind, node, dir, name, offset_bytes, size_bytes) in operations {
+                let Some(kind) = OpKind::from_name(&kind) else {
+                    let all: Vec<&str> = OpKind::ALL.into_iter().map(OpKind::name).collect();
+                    return Err(Raised::usage(format!("{kind:?} is no operation; there are {}", all.join(", "))));
+                };
+                let name = name.map(Vec::into_boxed_slice);
+                let (node, dir) = (NodeId(node), NodeId(dir));
+                writer.push(AgingOp { t_ns, kind, node, dir, name, offset_bytes, size_bytes })?;
+                *last_ns = t_ns;
+            }
+            Ok(())
+        })
     }
 
     /// Ends the file and gives it its name; what it says of itself, as JSON.
     fn finish(
-        &mut self,
+        &self,
         name: String,
         description: String,
         parameters: &str,
@@ -91,15 +100,18 @@ impl PlanWriter {
         days: Option<u32>,
     ) -> Result<String, Raised> {
         let parameters = serde_json::from_str(parameters).map_err(|error| Raised::usage(error.to_string()))?;
-        let least = u32::try_from(self.last_ns / DAY_NS + 1).unwrap_or(u32::MAX);
+        let (writer, last_ns) = self.locked(|open| open.take().ok_or_else(finished))?;
+        let least = u32::try_from(last_ns / DAY_NS + 1).unwrap_or(u32::MAX);
         let source = Source { kind: "python".to_owned(), name, description, inputs: Vec::new(), parameters };
         let meta = PlanMeta { source, seed, days: days.unwrap_or(least), ..PlanMeta::default() };
-        let writer = self.writer.take().ok_or_else(|| Raised::usage("this plan is finished"))?;
         json(&writer.finish(meta)?)
     }
 
-    /// Drops what was written.
-    fn abandon(&mut self) {
-        self.writer = None;
+    /// Drops what was written, unless it is finished.
+    fn abandon(&self) -> Result<(), Raised> {
+        self.locked(|open| {
+            *open = None;
+            Ok(())
+        })
     }
 }

@@ -70,8 +70,8 @@ pub struct Prediction {
 }
 
 /// Predicts a workload on systems.
-#[pyfunction]
-pub fn predict(
+#[pyfunction(name = "predict")]
+pub fn predicted(
     py: Python<'_>,
     name: PathBuf,
     workload: &Workload,

@@ -53,7 +53,7 @@ impl System {
 
     /// The same with another cost of an entry, nanoseconds.
     fn with_cost(&self, entry: &str, ns: f64) -> Result<System, Raised> {
-        Ok(System { profile: self.profile.with_override(entry, ns)? })
+        Ok(System { profile: self.profile.with_override(entry, ns).map_err(|wrong| Raised::usage(wrong.to_string()))? })
     }
 
     /// Everything as JSON.

@@ -62,7 +62,7 @@ pub fn read(py: Python<'_>, file: &ParquetIn, columns: &[String]) -> PyResult<Ta
 }
 
 /// What serde can write, as JSON.
-pub fn json<T: serde::Serialize>(value: &T) -> Result<String, Raised> {
+pub fn json<T: serde::Serialize + ?Sized>(value: &T) -> Result<String, Raised> {
     serde_json::to_string(value).map_err(|error| Raised::usage(format!("cannot be written as JSON: {error}")))
 }
 

@@ -39,7 +39,7 @@ pub trait Laboratory: FileSystem + Send {
 }
 
 /// What a laboratory has to know of a file system besides how to run it.
-trait Kept: Volume + Sized {
+trait Kept: Volume + Sized + Send {
     /// How it was made, in the words of the targets' grammar.
     fn made(&self) -> String;
 

@@ -166,9 +166,7 @@ pub fn run(args: Args) -> failure::Result<ExitCode> {
     };
     let workload = output::shown(&args.workload);
     let mut output = match &args.stages_in {
-        Some(directory) => {
-            Answer::of(workload, of_stages(directory, &reader, &systems, &options)?, None, options.seed)
-        }
+        Some(directory) => Answer::of(workload, of_stages(directory, &reader, &systems, &options)?, None, options.seed),
         None => Answer::predict(workload, &reader, &reader, &systems, &options, Some(&run_time))?,
     };
     if let Some([a, b]) = args.explain.as_deref() {
