@@ -43,7 +43,8 @@ fn python(python: &str, arguments: &[&str]) {
     let Some((directory, command)) = testkit::have(package().as_ref()) else { return };
     let output = Command::new(python)
         .args(arguments)
-        .current_dir(env!("CARGO_MANIFEST_DIR"))
+        // Not beside `fsage/`, which has no extension module in it and would be imported first.
+        .current_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests"))
         .env("PYTHONPATH", directory)
         .env("MYPYPATH", directory)
         .env("PYTHONDONTWRITEBYTECODE", "1")
@@ -59,14 +60,14 @@ fn python(python: &str, arguments: &[&str]) {
 #[test]
 fn the_package_passes_its_own_tests() {
     let Some(interpreter) = testkit::python_with("pytest") else { return };
-    python(&interpreter, &["-m", "pytest", "-q", "-p", "no:cacheprovider", "tests"]);
+    python(&interpreter, &["-m", "pytest", "-q", "-p", "no:cacheprovider", "."]);
 }
 
 /// What the stubs promise is what the module has, and the package keeps to its types.
 #[test]
 fn types_are_right() {
     let Some(interpreter) = testkit::python_with("mypy") else { return };
-    python(&interpreter, &["-m", "mypy", "--strict", "--cache-dir", "/dev/null", "fsage"]);
+    python(&interpreter, &["-m", "mypy", "--strict", "--cache-dir", "/dev/null", "../fsage"]);
     python(&interpreter, &["-m", "mypy.stubtest", "--concise", "--ignore-disjoint-bases", "fsage._fsage"]);
 }
 
@@ -74,5 +75,5 @@ fn types_are_right() {
 #[test]
 fn notebooks_run() {
     let Some(interpreter) = testkit::python_with("nbclient, ipykernel, altair, polars") else { return };
-    python(&interpreter, &["notebooks/execute.py"]);
+    python(&interpreter, &["../notebooks/execute.py"]);
 }

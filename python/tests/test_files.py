@@ -50,7 +50,7 @@ def test_a_system_is_written_and_read_back(tmp_path: Path) -> None:
     ext4.save(path, overwrite=True)
     assert fsage.System(path).text() == (REPOSITORY / "profiles/ext4.system").read_text()
     entries = {row["entry"]: row for row in ext4.entries.to_dicts()}
-    assert entries["rm"]["mean_ns"] == ext4.profile["entries"]["rm"]["mean_ns"]
+    assert entries["rmdir"]["mean_ns"] == ext4.profile["entries"]["rmdir"]["mean_ns"]
     assert [s.name for s in fsage.System.bundled()] == ["ext4 (bundled)", "xfs (bundled)", "btrfs (bundled)"]
 
 
@@ -81,7 +81,7 @@ def test_a_plan_of_a_generator_is_what_the_generator_said(tmp_path: Path) -> Non
     plan = fsage.write_plan(path, growing(100), capacity="64M", name="growing", parameters={"files": 100}, seed=5)
     wanted = list(growing(100))
     rows = plan.operations().to_dicts()
-    assert [(r["t_ns"], r["op"], r["node"], r["size_bytes"]) for r in rows] == [
+    assert [(r["t_ns"], r["op"], r["file_id"], r["size_bytes"]) for r in rows] == [
         (o.t_ns, o.kind, o.node, o.size_bytes) for o in wanted
     ]
     plan.verify()
