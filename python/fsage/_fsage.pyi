@@ -2,12 +2,31 @@
 
 import os
 from collections.abc import Sequence
-from typing import Any, Optional, Union
+from typing import Any, Optional, Union, final
 
 _Path = Union[str, os.PathLike[str]]
 
+__all__ = [
+    "Lab",
+    "Options",
+    "Plan",
+    "PlanWriter",
+    "Prediction",
+    "System",
+    "Table",
+    "Workload",
+    "__version__",
+    "duration_ns",
+    "experiments",
+    "predict",
+    "priced_calls",
+    "size_bytes",
+    "survey",
+]
+
 __version__: str
 
+@final
 class Table:
     """Columns of equal length, in memory, never changed.
 
@@ -41,8 +60,9 @@ class Table:
     def to_pandas(self) -> Any:
         """As a `pandas.DataFrame` of Arrow columns, without a copy (needs pyarrow)."""
 
+@final
 class Workload:
-    def __init__(self, path: _Path) -> None: ...
+    def __new__(cls, path: _Path) -> Workload: ...
     @property
     def events(self) -> int: ...
     def meta(self) -> str: ...
@@ -50,6 +70,7 @@ class Workload:
     def names(self, columns: Sequence[str] = ...) -> Table: ...
     def schedule(self, columns: Sequence[str] = ...) -> Optional[Table]: ...
 
+@final
 class System:
     @staticmethod
     def load(path: _Path) -> System: ...
@@ -68,9 +89,10 @@ class System:
     def save(self, path: _Path) -> None: ...
     def entries(self) -> Table: ...
 
+@final
 class Options:
-    def __init__(
-        self,
+    def __new__(
+        cls,
         *,
         cache_bytes: Optional[int],
         cache_policy: Optional[str],
@@ -81,15 +103,17 @@ class Options:
         processors: Optional[int],
         cache_sizes: Sequence[int],
         seed: int,
-    ) -> None: ...
+    ) -> Options: ...
 
+@final
 class Prediction:
     def json(self) -> str: ...
     def explained(self, pair: Optional[tuple[str, str]] = None) -> str: ...
     def report(self, format: str, width: Optional[int] = None) -> str: ...
 
+@final
 class Lab:
-    def __init__(self, target: str) -> None: ...
+    def __new__(cls, target: str) -> Lab: ...
     @property
     def target(self) -> str: ...
     @property
@@ -131,14 +155,16 @@ class Lab:
         self, plan: Plan, days: Optional[int], survey_days: Optional[float], seed: int
     ) -> tuple[str, list[str]]: ...
 
+@final
 class Plan:
-    def __init__(self, path: _Path) -> None: ...
+    def __new__(cls, path: _Path) -> Plan: ...
     def meta(self) -> str: ...
     def operations(self, columns: Sequence[str] = ...) -> Table: ...
     def verify(self) -> None: ...
 
+@final
 class PlanWriter:
-    def __init__(self, path: _Path, capacity_bytes: int, block_bytes: int) -> None: ...
+    def __new__(cls, path: _Path, capacity_bytes: int, block_bytes: int) -> PlanWriter: ...
     def push(self, operations: Sequence[tuple[int, str, int, int, Optional[bytes], int, int]]) -> None: ...
     def finish(self, name: str, description: str, parameters: str, seed: int, days: Optional[int]) -> str: ...
     def abandon(self) -> None: ...

@@ -334,6 +334,6 @@ def lab(target: str) -> Lab:
     """Opens a laboratory: ``lab("ffs:realloc,size=502M@st32430n")``.
 
     `target` is file system, options and drive, in the grammar of every command (docs/targets.md): ``ffs`` and its modes
-    (``softdep``, ``journal``, …), or ``lfs``.
+    (``softdep``, ``journal=async``, …), or ``lfs``.
     """
     return Lab(target)

@@ -17,7 +17,13 @@ import nbformat
 from nbclient import NotebookClient
 
 HERE = Path(__file__).resolve().parent
-FIGURES = "application/vnd.vegalite"
+FIGURES = "application/vnd.vegalite.v6+json"
+# Figures as what they are (Vega-Lite), and not as the pages that show them.
+RENDERER = f"""
+import altair
+altair.renderers.register("specification", lambda spec, **_: {{"{FIGURES}": spec, "text/plain": "a figure"}})
+altair.renderers.enable("specification");
+"""
 
 
 def execute(path: Path, into: Optional[Path]) -> str:
@@ -26,25 +32,19 @@ def execute(path: Path, into: Optional[Path]) -> str:
     notebook: Any = nbformat.read(path, as_version=4)
     kept = [cell for cell in notebook.cells if cell.cell_type == "code" and (cell.outputs or cell.execution_count)]
     assert not kept, f"{path.name}: keeps output of an earlier run; clear it before committing"
-    # Figures as what they are (Vega-Lite), and not as the pages that show them.
-    notebook.cells.insert(0, nbformat.v4.new_code_cell('import altair; altair.renderers.enable("mimetype");'))
+    notebook.cells.insert(0, nbformat.v4.new_code_cell(RENDERER))
     NotebookClient(notebook, timeout=300, kernel_name="python3").execute()
     del notebook.cells[0]
     cells = [cell for cell in notebook.cells if cell.cell_type == "code"]
-    drawn = [data for cell in cells for output in cell.outputs for data in [output.get("data", {})]
-             if any(kind.startswith(FIGURES) for kind in data)]
+    outputs = [output.get("data", {}) for cell in cells for output in cell.outputs]
+    drawn = [data[FIGURES] for data in outputs if FIGURES in data]
     asked = sum("alt.Chart" in cell.source for cell in cells)
     assert len(drawn) == asked > 0, f"{path.name}: {len(drawn)} figures drawn of {asked}"
-    for data in drawn:
-        chart = next(value for kind, value in data.items() if kind.startswith(FIGURES))
+    for chart in drawn:
         rows = [row for rows in chart.get("datasets", {}).values() for row in rows]
         assert rows, f"{path.name}: a figure has no data in it"
     if into is not None:
         into.mkdir(parents=True, exist_ok=True)
-        for data in drawn:
-            # The name that notebooks have for it (Altair 6 writes a dot for the plus).
-            kind = next(kind for kind in data if kind.startswith(FIGURES))
-            data[kind.replace(".json", "+json")] = data.pop(kind)
         nbformat.write(notebook, into / path.name)
     return f"{path.name}: {len(cells)} cells, {len(drawn)} figures, {time.monotonic() - begun:.1f} s"
 

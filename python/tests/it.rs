@@ -67,7 +67,7 @@ fn the_package_passes_its_own_tests() {
 #[test]
 fn types_are_right() {
     let Some(interpreter) = testkit::python_with("mypy") else { return };
-    python(&interpreter, &["-m", "mypy", "--strict", "--cache-dir", "/dev/null", "../fsage"]);
+    python(&interpreter, &["-m", "mypy", "--strict", "--cache-dir", "/dev/null", "-p", "fsage"]);
     python(&interpreter, &["-m", "mypy.stubtest", "--concise", "--ignore-disjoint-bases", "fsage._fsage"]);
 }
 
