@@ -1,6 +1,7 @@
 """How long a prediction takes from Python, against the command: `python benchmarks/predict.py WORKLOAD [SYSTEM…] [--rounds N]`.
 
-The two take turns, in random order. Both read the recording, predict it on the same systems and make the same JSON of it, which is compared.
+The two take turns, in random order. Both read the recording, predict it on the same systems and make the same JSON of it, which is compared (where it comes from
+apart).
 Times are processor time of all threads (the command's with its start and its output; Python's of the call, in a process that has imported
 `fsage`) and wall-clock time. A large recording: `cargo run --profile dist -p fsage-benchmarks --bin predict -- --write big.workload`.
 """
@@ -8,6 +9,7 @@ Times are processor time of all threads (the command's with its start and its ou
 from __future__ import annotations
 
 import argparse
+import json
 import random
 import resource
 import statistics
@@ -60,11 +62,13 @@ def main() -> None:
         for name, who, work in both:
             cpu, wall, said[name] = timed(who, work)
             runs[name].append((cpu, wall))
-        assert said["command"].strip() == said["Python"].strip(), "they do not say the same"
+        theirs, ours = (json.loads(said[name]) for name in ("command", "Python"))
+        theirs.pop("run")  # Command line and time.
+        assert json.dumps(theirs) == json.dumps(ours), "they do not say the same"
         c, p = runs["command"][-1], runs["Python"][-1]
         print(f"round {number}: command {c[0]:.3f} s of processor, {c[1]:.3f} s; Python {p[0]:.3f}, {p[1]:.3f}", flush=True)
     calls = fsage.Workload(arguments.workload).events
-    print(f"{calls} calls on {len(systems)} systems, {arguments.rounds} rounds in turns; the same JSON to the byte each time")
+    print(f"{calls} calls on {len(systems)} systems, {arguments.rounds} rounds in turns; the same JSON to the byte each time (where it comes from apart)")
     for place, what in ((0, "processor time"), (1, "wall-clock time")):
         ratios = [p[place] / c[place] for p, c in zip(runs["Python"], runs["command"])]
         low, high = min(ratios), max(ratios)

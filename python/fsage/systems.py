@@ -18,7 +18,8 @@ __all__ = ["System"]
 class System:
     """What one file system on one machine costs: the file `NAME.system` that `fsage measure` or `fsage.measure` wrote.
 
-    ``System("ext4")``, ``"xfs"`` and ``"btrfs"`` are profiles that are part of fsage; anything else is a path. A system never changes:
+    ``System("ext4")``, ``"xfs"`` and ``"btrfs"`` are profiles that are part of fsage (``"bundled:ext4"`` too), unless there is a file of that
+    name; anything else is a path. A system never changes:
     what-ifs make new ones.
     """
 
@@ -26,10 +27,14 @@ class System:
         if isinstance(source, _fsage.System):
             self._own = source
             return
-        bundled = _fsage.System.bundled(source) if isinstance(source, str) else None
+        # As on the command line: `bundled:ext4` even where a file is called ext4.
+        said = isinstance(source, str) and source.startswith("bundled:")
+        bundled = None
+        if isinstance(source, str) and (said or not Path(source).exists()):
+            bundled = _fsage.System.bundled(source.removeprefix("bundled:"))
         if bundled is None:
             path = Path(source)
-            if isinstance(source, str) and "/" not in source and not path.suffix and not path.exists():
+            if said or ("/" not in str(source) and not path.suffix and not path.exists()):
                 there = ", ".join(_fsage.System.bundled_names())
                 raise UsageError(f"{source}: no file of that name, and no bundled profile; those are {there}")
             bundled = _fsage.System.load(path)

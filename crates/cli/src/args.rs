@@ -46,25 +46,22 @@ macro_rules! commands {
 impl Command {
     /// Whether it makes calls that a recording says, which are to stay inside the target.
     pub fn replays(&self) -> bool {
-        matches!(self, Command::Replay(_) | Command::Validate(_) | Command::Quickstart(_))
+        match self {
+            Command::Replay(_) | Command::Validate(_) | Command::Quickstart(_) => true,
+            Command::Predict(args) => args.replays(),
+            _ => false,
+        }
     }
 
     /// Whether a signal may end it wherever it is: it works something out and says it, and makes nothing but files that take their place
     /// when they are whole.
     pub fn ends_at_once(&self) -> bool {
         use Command::{Completions, Drive, Dump, Export, Inspect, Layout, Man, Predict, Reproduce};
-        matches!(
-            self,
-            Completions(_)
-                | Drive(_)
-                | Dump(_)
-                | Export(_)
-                | Inspect(_)
-                | Layout(_)
-                | Man(_)
-                | Predict(_)
-                | Reproduce(_)
-        )
+        match self {
+            Completions(_) | Drive(_) | Dump(_) | Export(_) | Inspect(_) | Layout(_) | Man(_) | Reproduce(_) => true,
+            Predict(args) => !args.works_in_a_target(),
+            _ => false,
+        }
     }
 }
 

@@ -8,22 +8,41 @@ mod commands;
 mod conflict;
 mod failure;
 mod images;
+mod long;
+mod made;
+mod names;
 mod output;
 mod progress;
 mod quickstart;
+mod systems;
 mod target;
+mod tips;
 mod values;
 
-use clap::Parser as _;
+use clap::{CommandFactory as _, FromArgMatches as _};
+use std::ffi::OsString;
 use std::process::ExitCode;
 
 /// What is read of somebody else's costs memory within limits.
 #[global_allocator]
 static ALLOCATOR: posix::memory::Counting = posix::memory::Counting;
 
+/// The command line. Exits with 2 on a usage error, 0 after --help and --version.
+fn parsed() -> args::Cli {
+    let arguments: Vec<OsString> = std::env::args_os().collect();
+    let mut command = args::Cli::command();
+    let parsed = command.try_get_matches_from_mut(&arguments).and_then(|matches| {
+        made::begin(arguments.iter().cloned(), &matches);
+        args::Cli::from_arg_matches(&matches)
+    });
+    parsed.unwrap_or_else(|error| {
+        let error = error.format(&mut command);
+        failure::usage_of(&conflict::explain(tips::add(error, &command, &arguments)))
+    })
+}
+
 fn main() -> ExitCode {
-    // Exits with 2 on a usage error, 0 after --help and --version.
-    let cli = args::Cli::try_parse().unwrap_or_else(|error| failure::usage_of(&conflict::explain(error)));
+    let cli = parsed();
     if cli.command.replays() {
         posix::memory::one_heap();
         posix::contain::prepare();

@@ -1,6 +1,9 @@
 //! Where results go: standard output, and the files asked for.
 
+mod kept;
+
 use crate::failure::{self, Context as _};
+use crate::{long, made};
 use clap::Args;
 use document::Document;
 use serde::Serialize;
@@ -17,14 +20,20 @@ pub struct ResultArgs {
     /// Write a self-contained HTML report with plots.
     #[arg(long, value_name = "FILE")]
     pub html: Option<PathBuf>,
-    /// Write everything into a directory: result.json, each table as CSV, report.html and report.md.
+    /// Write everything into a directory: result.json, each table as CSV, all figures as one long table (long.csv, long.parquet),
+    /// report.html and report.md. Files of an earlier result there are replaced.
     #[arg(long, short, value_name = "DIR")]
     pub output: Option<PathBuf>,
 }
 
-/// A result as JSON, in the envelope of its schema.
+/// A result as JSON, in the envelope of its schema, with what it comes from.
 pub fn envelope<T: Serialize>(schema: &str, result: &T) -> failure::Result<Value> {
-    document::envelope(schema, result).map_err(no_json)
+    let value = document::envelope(schema, result).map_err(no_json)?;
+    let (Value::Object(fields), Some(run)) = (&value, made::json()) else { return Ok(value) };
+    // Behind the schema, before what may be megabytes.
+    let (schema, others): (Vec<_>, Vec<_>) = fields.clone().into_iter().partition(|(name, _)| name == "schema");
+    let run = std::iter::once(("run".to_owned(), run));
+    Ok(Value::Object(schema.into_iter().chain(run).chain(others).collect()))
 }
 
 /// A part of a result as JSON.
@@ -48,6 +57,7 @@ impl ResultArgs {
                 return Err(failure::usage(format!("{}: is there and is not a directory", shown(directory))));
             }
             writable_parent(directory)?;
+            kept::check(directory)?;
         }
         Ok(())
     }
@@ -70,27 +80,26 @@ impl ResultArgs {
         short: &Document,
         document: &Document,
     ) -> failure::Result<()> {
-        let json = if self.json || self.output.is_some() {
-            let value = envelope(schema, result)?;
-            document::json_text(&value)
-        } else {
-            String::new()
-        };
+        let with_origin = || Document { origin: made::origin(), ..document.clone() };
         if let Some(html) = &self.html {
             must_be_report(html)?;
-            write_file(html, document.to_html().as_bytes())?;
+            write_file(html, with_origin().to_html().as_bytes())?;
         }
+        let value = if self.json || self.output.is_some() { envelope(schema, result)? } else { Value::Null };
         if let Some(directory) = &self.output {
             std::fs::create_dir_all(directory).with_context(|| format!("cannot make {}", shown(directory)))?;
-            write_file(&directory.join("result.json"), json.as_bytes())?;
-            write_file(&directory.join("report.html"), document.to_html().as_bytes())?;
-            write_file(&directory.join("report.md"), document.to_markdown().as_bytes())?;
-            for (name, csv) in document.to_csv() {
-                posix::output::write(&directory.join(name), csv.as_bytes())
-                    .with_context(|| format!("cannot write tables into {}", shown(directory)))?;
-            }
+            let document = with_origin();
+            let figures = document.to_tidy();
+            let mut files: Vec<(String, Vec<u8>)> = vec![
+                ("report.html".to_owned(), document.to_html().into_bytes()),
+                ("report.md".to_owned(), document.to_markdown().into_bytes()),
+                ("long.csv".to_owned(), document::tidy::csv(&figures).into_bytes()),
+                ("long.parquet".to_owned(), long::parquet(schema, &figures)?),
+            ];
+            files.extend(document.to_csv().into_iter().map(|(name, csv)| (name, csv.into_bytes())));
+            kept::write(directory, value.clone(), &files)?;
         }
-        if self.json { print(&json) } else { print_document(short) }
+        if self.json { print(&document::json_text(&value)) } else { print_document(short) }
     }
 }
 
@@ -147,6 +156,27 @@ fn must_be_report(path: &Path) -> failure::Result<()> {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(()),
         Err(error) => Err(failure::bad_input(format!("{}: {error}", shown(path)))),
     }
+}
+
+/// What the files of other commands end with. A profile under such a name would be taken for one of them.
+const OTHERS: [&str; 10] = ["system", "aging", "snapshot", "series", "toml", "json", "html", "img", "spool", "csv"];
+
+/// A name for a workload profile: new or to be overwritten, and not what files of another kind are called.
+pub fn for_workload(path: &Path, overwrite: bool) -> failure::Result<()> {
+    let extension = path.extension().and_then(|extension| extension.to_str()).unwrap_or_default();
+    if OTHERS.contains(&extension) {
+        return Err(failure::usage(format!(
+            "{}: a workload profile is a directory NAME.workload, and a name that ends in .{extension} says that it is something else",
+            shown(path)
+        )));
+    }
+    if !overwrite && path.symlink_metadata().is_ok() {
+        return Err(failure::usage(format!(
+            "{}: is already there; --overwrite replaces it, or choose another name",
+            shown(path)
+        )));
+    }
+    writable_parent(path)
 }
 
 /// An output that must not be there yet, because overwriting it would lose a recording.

@@ -1,23 +1,35 @@
-//! Progress on standard error, and only where a person is watching.
+//! Progress on standard error: a bar where a person is watching, and a line now and then where a file or a pipe is.
 
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use std::io::{IsTerminal as _, Write as _};
-use std::time::Duration;
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle, TermLike};
+use std::io::{self, IsTerminal as _, Write as _};
+use std::sync::Mutex;
+use std::time::{Duration, Instant};
 
-/// A bar of `total` steps (0: a spinner), hidden unless standard error is a terminal.
+/// A bar of `total` steps (0: a spinner); where standard error is no terminal, a line now and then.
 pub fn bar(total: u64, what: &str) -> ProgressBar {
-    let target =
-        if std::io::stderr().is_terminal() { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() };
+    let target = if io::stderr().is_terminal() {
+        ProgressDrawTarget::stderr()
+    } else {
+        ProgressDrawTarget::term_like_with_hz(Box::new(Lines::new(say)), 1)
+    };
     let bar = ProgressBar::with_draw_target((total > 0).then_some(total), target);
-    let template = if total > 0 { "{msg} {wide_bar} {percent} % {eta}" } else { "{spinner} {msg} {elapsed}" };
-    if let Ok(style) = ProgressStyle::with_template(template) {
-        bar.set_style(style);
-    }
+    bar.set_style(style(total > 0));
     bar.set_message(what.to_owned());
     if total == 0 {
-        bar.enable_steady_tick(Duration::from_millis(200));
+        bar.enable_steady_tick(if io::stderr().is_terminal() { Duration::from_millis(200) } else { FIRST });
     }
     bar
+}
+
+/// How a bar looks, or a line.
+fn style(has_total: bool) -> ProgressStyle {
+    let template = match (io::stderr().is_terminal(), has_total) {
+        (true, true) => "{prefix}{msg} {wide_bar} {percent} % {eta}",
+        (true, false) => "{spinner} {prefix}{msg} {elapsed}",
+        (false, true) => "{prefix}{msg}: {percent} %, about {eta} left",
+        (false, false) => "{prefix}{msg}: for {elapsed}",
+    };
+    ProgressStyle::with_template(template).expect("the templates are well formed")
 }
 
 /// A line on standard error about what is going on.
@@ -27,14 +39,11 @@ pub fn note(text: &str) {
 
 /// The same of what is printable. Where nobody can be told (a full disk, a terminal that is gone), the work goes on.
 pub fn say(text: &str) {
-    let _ = writeln!(std::io::stderr(), "fsage: {text}");
+    let _ = writeln!(io::stderr(), "fsage: {text}");
 }
 
 /// Moves a bar to `done` of `total` steps of a stage; a spinner becomes a bar once the total is known.
 pub fn update(bar: &ProgressBar, stage: &str, done: u64, total: Option<u64>) {
-    if bar.is_hidden() {
-        return;
-    }
     if bar.message() != stage {
         bar.set_message(stage.to_owned());
     }
@@ -43,10 +52,111 @@ pub fn update(bar: &ProgressBar, stage: &str, done: u64, total: Option<u64>) {
             Some(total) => bar.set_length(total),
             None => bar.unset_length(),
         }
-        let template = if total.is_some() { "{msg} {wide_bar} {percent} % {eta}" } else { "{spinner} {msg} {elapsed}" };
-        if let Ok(style) = ProgressStyle::with_template(template) {
-            bar.set_style(style);
-        }
+        bar.set_style(style(total.is_some()));
     }
     bar.set_position(done);
+}
+
+/// The first line comes after so long: what is shorter is not worth one.
+const FIRST: Duration = Duration::from_secs(10);
+/// And the next ones at this distance.
+const BETWEEN: Duration = Duration::from_secs(30);
+
+/// What a bar draws on where nothing can be drawn: it keeps what was drawn last, and says it now and then.
+#[derive(Debug)]
+struct Lines {
+    state: Mutex<State>,
+    say: fn(&str),
+}
+
+#[derive(Debug)]
+struct State {
+    drawn: String,
+    due: Instant,
+}
+
+impl Lines {
+    fn new(say: fn(&str)) -> Lines {
+        Lines { state: Mutex::new(State { drawn: String::new(), due: Instant::now() + FIRST }), say }
+    }
+
+    fn draw(&self, text: &str) {
+        if let Ok(mut state) = self.state.lock() {
+            state.drawn.push_str(text);
+        }
+    }
+
+    /// Says what is drawn, if it is time to.
+    fn say_at(&self, now: Instant) {
+        let Ok(mut state) = self.state.lock() else { return };
+        let drawn = std::mem::take(&mut state.drawn);
+        let text = drawn.trim();
+        if now >= state.due && !text.is_empty() {
+            state.due = now + BETWEEN;
+            (self.say)(&units::text::printable(text));
+        }
+    }
+}
+
+impl TermLike for Lines {
+    fn width(&self) -> u16 {
+        u16::MAX
+    }
+
+    fn move_cursor_up(&self, _: usize) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn move_cursor_down(&self, _: usize) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn move_cursor_right(&self, _: usize) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn move_cursor_left(&self, _: usize) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn write_line(&self, text: &str) -> io::Result<()> {
+        self.draw(text);
+        Ok(())
+    }
+
+    fn write_str(&self, text: &str) -> io::Result<()> {
+        self.draw(text);
+        Ok(())
+    }
+
+    fn clear_line(&self) -> io::Result<()> {
+        if let Ok(mut state) = self.state.lock() {
+            state.drawn.clear();
+        }
+        Ok(())
+    }
+
+    fn flush(&self) -> io::Result<()> {
+        self.say_at(Instant::now());
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A run of hours into a file said nothing at all.
+    #[test]
+    fn a_line_comes_now_and_then_where_nothing_can_be_drawn() {
+        static SAID: Mutex<Vec<String>> = Mutex::new(Vec::new());
+        let lines = Lines::new(|text| SAID.lock().expect("one thread").push(text.to_owned()));
+        let begin = lines.state.lock().expect("one thread").due - FIRST;
+        for (second, percent) in [(1, 1), (9, 5), (11, 7), (20, 10), (42, 20), (60, 30)] {
+            lines.clear_line().expect("nothing can fail");
+            lines.write_str(&format!("replaying: {percent} %")).expect("nothing can fail");
+            lines.say_at(begin + Duration::from_secs(second));
+        }
+        assert_eq!(*SAID.lock().expect("one thread"), ["replaying: 7 %", "replaying: 20 %"]);
+    }
 }

@@ -88,6 +88,43 @@ async function draw(figure) {
     less += Math.ceil(over / (spec.columns || 1)) + 1;
   }
   figure.dataset.drawn = width;
+  save_links(figure);
+}
+
+// The plot as a file, named by its caption: SVG as it is shown, PNG at twice its size, both on white ground as paper is.
+function save_links(figure) {
+  const place = figure.querySelector(".save");
+  if (!place || place.childElementCount) return;
+  const name = (figure.querySelector("figcaption")?.textContent ?? "plot").toLowerCase().replace(/[^a-z0-9]+/g, "-").slice(0, 60).replace(/^-|-$/g, "") || "plot";
+  place.append("Save as ");
+  ["svg", "png"].forEach((type, i) => {
+    if (i) place.append(" or ");
+    const button = document.createElement("button");
+    button.type = "button";
+    button.textContent = type.toUpperCase();
+    button.addEventListener("click", () => save(figure, type, name + "." + type));
+    place.append(button);
+  });
+}
+
+async function save(figure, type, name) {
+  const source = JSON.parse(figure.querySelector("script").textContent);
+  for (const param of source.params || []) {
+    if (param.bind) param.value = figure.view.signal(param.name);
+  }
+  const ground = { ...config(figure.clientWidth), background: "#fff" };
+  for (const part of ["text", "rule"]) ground[part] = { ...ground[part], color: "#000" };
+  const holder = document.createElement("div");
+  const { view } = await vegaEmbed(holder, fitted(source, figure.clientWidth, 0), { renderer: "svg", actions: false, config: ground });
+  const url = await view.toImageURL(type, type === "png" ? 2 : 1);
+  view.finalize();
+  const link = document.createElement("a");
+  link.href = url;
+  link.download = name;
+  document.body.append(link);
+  link.click();
+  link.remove();
+  figure.dataset.saved = name;
 }
 
 const draw_all = () => document.querySelectorAll("figure[data-plot]").forEach(figure => {

@@ -30,8 +30,23 @@ pub fn render(document: &Document) -> String {
     out.push_str("<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n");
     out.push_str(&format!("<title>{}</title>\n<style>\n{STYLE}</style>\n</head>\n<body>\n", escaped(&document.title)));
     out.push_str(&format!("<h1>{}</h1>\n", escaped(&document.title)));
-    for block in document.shown(true) {
-        self::block(&mut out, block);
+    let blocks = Document::in_order_of_a_page(document.shown(true));
+    contents(&mut out, &blocks);
+    let mut section = 0;
+    for block in blocks {
+        if let Block::Heading(text) = block {
+            section += 1;
+            out.push_str(&format!("<h2 id=\"section-{section}\">{}</h2>\n", escaped(text)));
+        } else {
+            self::block(&mut out, block);
+        }
+    }
+    if let Some(origin) = &document.origin {
+        out.push_str("<footer>\n<dl>\n");
+        for (what, value) in origin.facts() {
+            out.push_str(&format!("<dt>{what}</dt><dd>{}</dd>\n", escaped(&value)));
+        }
+        out.push_str("</dl>\n</footer>\n");
     }
     if has_plots {
         for script in [VEGA, VEGA_LITE, VEGA_EMBED] {
@@ -45,9 +60,30 @@ pub fn render(document: &Document) -> String {
     out
 }
 
+/// Pages of so many sections begin with a list of them.
+const SECTIONS: usize = 4;
+
+fn contents(out: &mut String, blocks: &[&Block]) {
+    let headings = || {
+        blocks.iter().filter_map(|block| match block {
+            Block::Heading(text) => Some(text),
+            _ => None,
+        })
+    };
+    if headings().count() < SECTIONS {
+        return;
+    }
+    out.push_str("<nav aria-label=\"Contents\">\n<ul>\n");
+    for (i, text) in headings().enumerate() {
+        out.push_str(&format!("<li><a href=\"#section-{}\">{}</a></li>\n", i + 1, escaped(text)));
+    }
+    out.push_str("</ul>\n</nav>\n");
+}
+
 fn block(out: &mut String, block: &Block) {
     match block {
-        Block::Heading(text) => out.push_str(&format!("<h2>{}</h2>\n", escaped(text))),
+        // Its number is the page's matter.
+        Block::Heading(_) => {}
         Block::Paragraph(text) => out.push_str(&format!("<p>{}</p>\n", escaped(text))),
         Block::List(items) => {
             out.push_str("<ul>\n");
@@ -66,7 +102,7 @@ fn block(out: &mut String, block: &Block) {
             // In JSON a `<` stands only inside strings, where its escape means the same.
             let spec = hidden_escaped(&plot.spec.to_string()).replace('<', "\\u003c");
             out.push_str(&format!(
-                "<figure data-plot>\n<figcaption>{}</figcaption>\n<div class=\"controls\"></div>\n<div class=\"plot\"></div>\n<script type=\"application/json\">{spec}</script>\n</figure>\n",
+                "<figure data-plot>\n<figcaption>{}</figcaption>\n<div class=\"controls\"></div>\n<div class=\"plot\"></div>\n<p class=\"save\"></p>\n<script type=\"application/json\">{spec}</script>\n</figure>\n",
                 escaped(&plot.title)
             ));
         }
@@ -131,7 +167,7 @@ fn escaped(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use crate::{Cell, Document, Plot, Table};
+    use crate::{Cell, Document, Origin, Plot, Table};
     use serde_json::json;
 
     #[test]
@@ -167,6 +203,59 @@ mod tests {
         assert_eq!((html.matches("<details>").count(), html.matches("</details>").count()), (1, 1));
         assert!(!html.contains("<p class=\"caption\">"), "said once");
         assert!(document.to_text(None).contains('7') && document.to_markdown().contains('7'));
+    }
+
+    #[test]
+    fn a_page_begins_with_its_sections_and_ends_with_where_it_comes_from() {
+        let mut document = Document::new("T");
+        for section in ["A<", "B", "C", "D"] {
+            document.heading(section).paragraph("x");
+        }
+        let none = document.to_html();
+        assert!(!none.contains("<footer>"), "nothing is known of it");
+        document.origin = Some(Origin {
+            command: "fsage predict 'a<b'".to_owned(),
+            version: "fsage 1".to_owned(),
+            seed: Some(7),
+            ..Origin::default()
+        });
+        let html = document.to_html();
+        assert!(
+            html.contains("<li><a href=\"#section-1\">A&lt;</a></li>") && html.contains("<h2 id=\"section-4\">D</h2>"),
+            "{html}"
+        );
+        for part in
+            ["<dd>fsage predict &#39;a&lt;b&#39;</dd>", "<dt>version</dt><dd>fsage 1</dd>", "<dt>seed</dt><dd>7</dd>"]
+        {
+            assert!(html.contains(part), "{part}: {html}");
+        }
+        assert!(!html.contains("<dt>machine</dt>"), "what is not known is not said");
+        assert!(document.to_markdown().ends_with("version: fsage 1; seed: 7\n"), "{}", document.to_markdown());
+        let mut short = Document::new("T");
+        short.heading("A").paragraph("x");
+        assert!(!short.to_html().contains("<nav"), "a list of one section says nothing");
+    }
+
+    /// The map of `fsage age` stood below 10,000 pixels of tables.
+    #[test]
+    fn figures_stand_before_the_tables_of_their_section() {
+        let mut table = Table::new("t", "", &[("A", "a")]);
+        table.row(vec![Cell::from("cell")]);
+        let plot = |title: &str| Plot { title: title.to_owned(), spec: json!({}) };
+        let mut document = Document::new("T");
+        document
+            .heading("One")
+            .paragraph("said")
+            .table(table.clone())
+            .paragraph("after")
+            .plot(plot("first"))
+            .plot(plot("second"));
+        document.heading("Two").table(table).plot(plot("third"));
+        let html = document.to_html();
+        let at = |text: &str| html.find(&format!(">{text}<")).unwrap_or_else(|| panic!("{text} is not there"));
+        let order = ["One", "said", "first", "second", "after", "Two", "third"].map(at);
+        assert!(order.is_sorted(), "{order:?}");
+        assert!(at("second") < at("cell") && html.rfind(">cell<") > Some(at("third")));
     }
 
     #[test]

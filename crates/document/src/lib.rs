@@ -2,7 +2,7 @@
 //! self-contained HTML of them.
 //!
 //! What lives here: the model ([`Document`], [`Table`], [`Plot`]), its renderers, and plots of no particular result
-//! ([`plot`], [`chart`]). What may not: anything that knows a result. A room that has results says in its module
+//! ([`plot`], [`chart`]), the long table of all figures ([`tidy`]). What may not: anything that knows a result. A room that has results says in its module
 //! `present` which tables and plots show them.
 //!
 //! Text that comes from a workload (paths, command lines) is untrusted: renderers escape it for their medium, and
@@ -16,8 +16,9 @@ mod markdown;
 mod model;
 pub mod plot;
 mod terminal;
+pub mod tidy;
 
 pub use html::HTML_BEGINS;
 pub use json::{envelope, text as json_text};
-pub use model::{Block, Cell, Column, Document, Table, facts};
+pub use model::{Block, Cell, Column, Document, Origin, Table, facts};
 pub use plot::Plot;

@@ -28,6 +28,10 @@ pub fn render(document: &Document) -> String {
             Block::Plot(_) => {}
         }
     }
+    if let Some(origin) = &document.origin {
+        let facts = origin.facts().into_iter().map(|(what, value)| format!("{what}: {}", escaped(&value)));
+        out.push_str(&format!("\n---\n\n{}\n", facts.collect::<Vec<_>>().join("; ")));
+    }
     out
 }
 

@@ -61,6 +61,11 @@ impl Cell {
             Cell::Share(share) => show::share(*share),
             Cell::SignedShare(share) => show::signed_share(*share),
             Cell::Ratio(ratio) => format!("{}x", show::significant(*ratio)),
+            // A count is whole, whatever it was computed with: `97`, not `97.0`.
+            Cell::Number(number) if number.fract() == 0.0 && number.abs() < 9e15 => {
+                let sign = if *number < 0.0 { "-" } else { "" };
+                format!("{sign}{}", show::count(number.abs() as u64))
+            }
             Cell::Number(number) => show::significant(*number),
             Cell::Score(score) => format!("{score:.4}"),
             Cell::SignedScore(difference) => format!("{difference:+.4}"),
@@ -138,6 +143,9 @@ pub struct Column {
     pub title: String,
     /// The heading in CSV, with the unit (`total_ns`).
     pub key: String,
+    /// What a column of figures is about, where the table has one for each of several systems, and what it says of each (`total_ns`): the
+    /// long table ([`crate::tidy`]) has a row for each of them.
+    pub of: Option<(String, String)>,
 }
 
 /// A table.
@@ -158,8 +166,10 @@ pub struct Table {
 impl Table {
     /// An empty table; columns as `(title, key)`.
     pub fn new(name: &str, caption: &str, columns: &[(&str, &str)]) -> Table {
-        let columns =
-            columns.iter().map(|(title, key)| Column { title: (*title).to_owned(), key: (*key).to_owned() }).collect();
+        let columns = columns
+            .iter()
+            .map(|(title, key)| Column { title: (*title).to_owned(), key: (*key).to_owned(), of: None })
+            .collect();
         Table { name: name.to_owned(), caption: caption.to_owned(), columns, rows: Vec::new(), folded: false }
     }
 
@@ -167,6 +177,24 @@ impl Table {
     #[must_use]
     pub fn folded(self) -> Table {
         Table { folded: true, ..self }
+    }
+
+    /// The same, where the column of this key is about one of several systems: which, and what it says of it, with its unit.
+    #[must_use]
+    pub fn about(mut self, key: &str, system: &str, metric: &str) -> Table {
+        if let Some(column) = self.columns.iter_mut().find(|column| column.key == key) {
+            column.of = Some((system.to_owned(), metric.to_owned()));
+        }
+        self
+    }
+
+    /// The same, where every column of figures is about one system.
+    #[must_use]
+    pub fn all_about(mut self, system: &str) -> Table {
+        for column in &mut self.columns {
+            column.of = Some((system.to_owned(), column.key.clone()));
+        }
+        self
     }
 
     /// Adds a row.
@@ -207,6 +235,36 @@ pub enum Block {
     TextOnly(String),
 }
 
+/// What a report comes from: it ends with that where it goes into a file.
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
+pub struct Origin {
+    /// The command, as it was typed.
+    pub command: String,
+    /// The program and its version.
+    pub version: String,
+    /// When it was made, as people read it.
+    pub time: String,
+    /// The machine it was made on.
+    pub machine: String,
+    /// The seed of random choices, where there are any.
+    pub seed: Option<u64>,
+}
+
+impl Origin {
+    /// As facts, the command first.
+    pub fn facts(&self) -> Vec<(&'static str, String)> {
+        let seed = self.seed.map(|seed| ("seed", seed.to_string()));
+        let said = |(_, value): &(&str, String)| !value.is_empty();
+        let facts = [
+            ("command", self.command.clone()),
+            ("version", self.version.clone()),
+            ("made", self.time.clone()),
+            ("machine", self.machine.clone()),
+        ];
+        facts.into_iter().filter(said).chain(seed).collect()
+    }
+}
+
 /// A report.
 #[derive(Clone, Debug, PartialEq, Default)]
 pub struct Document {
@@ -214,12 +272,14 @@ pub struct Document {
     pub title: String,
     /// Its parts, in order.
     pub blocks: Vec<Block>,
+    /// What it comes from, where that is known. The terminal does not show it: who types a command knows it.
+    pub origin: Option<Origin>,
 }
 
 impl Document {
     /// An empty document.
     pub fn new(title: impl Into<String>) -> Document {
-        Document { title: title.into(), blocks: Vec::new() }
+        Document { title: title.into(), ..Document::default() }
     }
 
     /// Begins a section.
@@ -269,6 +329,35 @@ impl Document {
     pub fn text_only(&mut self, text: impl Into<String>) -> &mut Document {
         self.blocks.push(Block::TextOnly(text.into()));
         self
+    }
+
+    /// The parts between two headings in the order of a page: what is said first, then its plots, then its tables. A plot that stands before
+    /// a table stays there.
+    pub(crate) fn in_order_of_a_page<'b>(blocks: impl Iterator<Item = &'b Block>) -> Vec<&'b Block> {
+        let mut ordered: Vec<&Block> = Vec::new();
+        // Where a plot of this section goes: before its first table, or the caption that a paragraph is to it.
+        let mut place = 0;
+        for block in blocks {
+            match block {
+                Block::Heading(_) => {
+                    ordered.push(block);
+                    place = ordered.len();
+                }
+                Block::Plot(_) => {
+                    ordered.insert(place, block);
+                    place += 1;
+                }
+                Block::Table(_) | Block::Code(_) => ordered.push(block),
+                Block::Paragraph(_) | Block::List(_) | Block::TextOnly(_) => {
+                    let follows_text = place == ordered.len();
+                    ordered.push(block);
+                    if follows_text {
+                        place = ordered.len();
+                    }
+                }
+            }
+        }
+        ordered
     }
 
     /// Appends another document's parts under this one's title.
@@ -330,9 +419,24 @@ impl Document {
         crate::markdown::render(self)
     }
 
-    /// Each table as CSV, by the name of its file.
-    pub fn to_csv(&self) -> impl Iterator<Item = (String, String)> {
-        self.tables().map(|table| (format!("{}.csv", table.name), crate::csv::render(table)))
+    /// Each table as CSV, by the name of its file. Tables of one name are told apart by a number.
+    pub fn to_csv(&self) -> Vec<(String, String)> {
+        let mut seen: Vec<&str> = Vec::new();
+        let mut files = Vec::new();
+        for table in self.tables() {
+            seen.push(&table.name);
+            let name = match seen.iter().filter(|name| **name == table.name).count() {
+                1 => format!("{}.csv", table.name),
+                n => format!("{}-{n}.csv", table.name),
+            };
+            files.push((name, crate::csv::render(table)));
+        }
+        files
+    }
+
+    /// Every figure of every table, a row for each.
+    pub fn to_tidy(&self) -> Vec<crate::tidy::Figure> {
+        self.tables().flat_map(crate::tidy::figures).collect()
     }
 }
 
@@ -343,4 +447,33 @@ pub fn facts(name: &str, facts: &[(&'static str, String)]) -> Table {
         table.row(vec![Cell::from(*what), Cell::from(value.clone())]);
     }
     table
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Counts of blocks and of files were `97.0`.
+    #[test]
+    fn what_is_whole_is_shown_whole() {
+        let shown = |x: f64| Cell::Number(x).shown();
+        assert_eq!(
+            [97.0, -1234.0, 0.0, 97.25, 1e16].map(shown),
+            ["97", "-1,234", "0", "97.2", &show::significant(1e16)]
+        );
+    }
+
+    /// The second environment of `fsage bench -o` took the place of the first.
+    #[test]
+    fn tables_of_one_name_are_files_of_their_own() {
+        let mut document = Document::new("");
+        for value in ["a", "b"] {
+            let mut table = Table::new("environment", "", &[("V", "v")]);
+            table.row(vec![Cell::from(value)]);
+            document.table(table);
+        }
+        let files = document.to_csv();
+        let files: Vec<(&str, &str)> = files.iter().map(|(name, csv)| (name.as_str(), csv.as_str())).collect();
+        assert_eq!(files, [("environment.csv", "v\na\n"), ("environment-2.csv", "v\nb\n")]);
+    }
 }

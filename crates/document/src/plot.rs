@@ -1,6 +1,7 @@
 //! Plots as Vega-Lite specifications; `serde_json` escapes whatever names the data carries.
 
 use serde_json::{Value, json};
+use std::collections::BTreeMap;
 
 /// A plot with its title.
 #[derive(Clone, Debug, PartialEq)]
@@ -27,6 +28,37 @@ pub const SCHEMA: &str = "https://vega.github.io/schema/vega-lite/v6.json";
 /// How wide a plot is where there is room, axes and all, pixels: a narrower page draws it as wide as it is itself (draw.js).
 pub const WIDTH: u32 = 860;
 
+/// What the length of a bar counts. All of a plot's lengths, its axis and what is shown at a mark are in one unit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Counted<'a> {
+    /// Time, given in seconds; shown in the unit in which tables show the longest.
+    Time(&'a str),
+    /// Anything else, shown as it is given; the title has the unit.
+    Other(&'a str),
+}
+
+impl Counted<'_> {
+    /// What lengths are divided by, what the axis is called, and the unit to write behind a value.
+    pub fn scaled(self, longest: f64) -> (f64, String, &'static str) {
+        match self {
+            Counted::Other(title) => (1.0, title.to_owned(), ""),
+            Counted::Time(title) => {
+                let steps = [(1.0, "s"), (1e-3, "ms"), (1e-6, "µs")];
+                // As tables do: what would be shown as 1000 is one of the next unit.
+                let fits = |step: &(f64, &str)| longest >= step.0 * 0.9995;
+                let (scale, unit) = steps.into_iter().find(fits).unwrap_or((1e-9, "ns"));
+                (scale, format!("{title}, {unit}"), unit)
+            }
+        }
+    }
+}
+
+/// A value behind a mark, as a table has it.
+fn said(value: f64, unit: &str) -> String {
+    let number = units::show::significant(value);
+    if unit.is_empty() { number } else { format!("{number} {unit}") }
+}
+
 /// One bar of [`interval_bars`].
 pub struct Bar<'a> {
     /// Its label.
@@ -40,17 +72,24 @@ pub struct Bar<'a> {
 }
 
 /// Horizontal bars with intervals, in the order given.
-pub fn interval_bars(title: &str, axis: &str, bars: &[Bar<'_>]) -> Plot {
+pub fn interval_bars(title: &str, counted: Counted<'_>, bars: &[Bar<'_>]) -> Plot {
+    let (scale, axis, unit) = counted.scaled(bars.iter().map(|b| b.value_s).fold(0.0, f64::max));
     let values: Vec<Value> = bars
         .iter()
-        .map(|b| json!({ "label": b.label, "value": b.value_s, "low": b.low_s, "high": b.high_s }))
+        .map(|b| {
+            let [value, low, high] = [b.value_s, b.low_s, b.high_s].map(|s| s / scale);
+            let [low_said, high_said] = [low, high].map(units::show::significant);
+            let said = format!("{} ({low_said} to {high_said})", said(value, unit));
+            json!({ "label": b.label, "value": value, "low": low, "high": high, "said": said })
+        })
         .collect();
+    let tooltip = json!([{ "field": "label", "title": "of" }, { "field": "said", "title": axis }]);
     let y = json!({ "field": "label", "type": "nominal", "sort": null, "title": null });
     let spec = json!({
         "$schema": SCHEMA,
         "width": WIDTH,
         "data": { "values": values },
-        "encoding": { "y": y },
+        "encoding": { "y": y, "tooltip": tooltip },
         "layer": [
             { "mark": { "type": "bar", "color": PALETTE[0], "height": { "band": 0.6 } },
               "encoding": { "x": { "field": "value", "type": "quantitative", "title": axis } } },
@@ -62,20 +101,28 @@ pub fn interval_bars(title: &str, axis: &str, bars: &[Bar<'_>]) -> Plot {
 }
 
 /// Stacked horizontal bars: `parts` are (bar, part, seconds); bars and parts appear in the order of `bars` and `order`.
-pub fn stacked_bars(title: &str, axis: &str, order: &[String], parts: &[(String, String, f64)]) -> Plot {
+pub fn stacked_bars(title: &str, counted: Counted<'_>, order: &[String], parts: &[(String, String, f64)]) -> Plot {
+    let mut lengths: BTreeMap<&str, f64> = BTreeMap::new();
+    for (bar, _, value) in parts {
+        *lengths.entry(bar).or_default() += value;
+    }
+    let (scale, axis, unit) = counted.scaled(lengths.values().copied().fold(0.0, f64::max));
     let values: Vec<Value> = parts
         .iter()
         .map(|(bar, part, value)| {
             let rank = order.iter().position(|name| name == part);
-            json!({ "bar": bar, "part": part, "value": value, "rank": rank })
+            let value = value / scale;
+            json!({ "bar": bar, "part": part, "value": value, "rank": rank, "said": said(value, unit) })
         })
         .collect();
+    let tooltip = json!([{ "field": "bar", "title": "of" }, { "field": "part", "title": "in" }, { "field": "said", "title": axis }]);
     let spec = json!({
         "$schema": SCHEMA,
         "width": WIDTH,
         "data": { "values": values },
-        "mark": { "type": "bar", "tooltip": true, "height": { "band": 0.7 } },
+        "mark": { "type": "bar", "height": { "band": 0.7 } },
         "encoding": {
+            "tooltip": tooltip,
             "y": { "field": "bar", "type": "nominal", "sort": null, "title": null },
             "x": { "field": "value", "type": "quantitative", "title": axis },
             "color": { "field": "part", "type": "nominal", "title": null, "sort": order,
@@ -226,6 +273,23 @@ pub fn lines(title: &str, x: (&str, bool), y: (&str, bool), points: &[(String, f
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// The axis was in seconds, the table in milliseconds, and the tooltip had ten digits.
+    #[test]
+    fn axis_values_and_tooltips_have_one_unit() {
+        let bar = |label, value_s| Bar { label, value_s, low_s: 0.5 * value_s, high_s: 2.0 * value_s };
+        let plot = interval_bars("t", Counted::Time("time"), &[bar("a", 0.154), bar("b", 0.0004)]);
+        assert_eq!(plot.spec["layer"][0]["encoding"]["x"]["title"], "time, ms");
+        assert_eq!(plot.spec["data"]["values"][0]["value"], 154.0);
+        assert_eq!(plot.spec["data"]["values"][0]["said"], "154 ms (77.0 to 308)");
+        assert_eq!(plot.spec["data"]["values"][1]["said"], "0.40 ms (0.20 to 0.80)");
+        let parts = [("a".to_owned(), "open".to_owned(), 0.9), ("a".to_owned(), "read".to_owned(), 0.2)];
+        let plot = stacked_bars("t", Counted::Time("time"), &["open".to_owned(), "read".to_owned()], &parts);
+        assert_eq!(plot.spec["encoding"]["x"]["title"], "time, s", "of the whole bar");
+        assert_eq!(plot.spec["data"]["values"][1]["said"], "0.20 s");
+        let plot = interval_bars("t", Counted::Other("MiB/s"), &[bar("a", 154.0)]);
+        assert_eq!(plot.spec["layer"][0]["encoding"]["x"]["title"], "MiB/s");
+    }
 
     /// Relative luminance of `#rrggbb` (WCAG 2.2).
     fn luminance(colour: &str) -> f64 {

@@ -126,12 +126,16 @@ pub enum MachineError {
         source: std::io::Error,
     },
     /// It is not a description.
-    #[error("{name}: {source}")]
+    #[error("{name}: line {line}, column {column}: {message}")]
     Syntax {
         /// The file or built-in name.
         name: String,
+        /// Where.
+        line: usize,
         #[allow(missing_docs)]
-        source: toml::de::Error,
+        column: usize,
+        /// What is wrong.
+        message: String,
     },
     /// A figure makes no sense.
     #[error("{name}: {figure}: {problem}")]
@@ -144,7 +148,7 @@ pub enum MachineError {
         problem: String,
     },
     /// There is no such machine.
-    #[error("there is no machine '{name}'; there are {}, and any file that describes one", .known.join(", "))]
+    #[error("there is no machine '{name}'; there are {}, and any file that describes one{}", .known.join(", "), units::similar::tip(name, known.iter().copied()))]
     Unknown {
         /// What was asked for.
         name: String,
@@ -198,8 +202,10 @@ impl Machine {
 
     /// A machine from the text of its file; `name` is for messages.
     pub fn parse(name: &str, text: &str) -> Result<Machine, MachineError> {
-        let machine: Machine =
-            toml::from_str(text).map_err(|source| MachineError::Syntax { name: name.into(), source })?;
+        let machine: Machine = toml::from_str(text).map_err(|error: toml::de::Error| {
+            let (line, column) = units::text::line_and_column(text, error.span().map_or(0, |span| span.start));
+            MachineError::Syntax { name: name.into(), line, column, message: error.message().to_owned() }
+        })?;
         machine.check(name)?;
         Ok(machine)
     }

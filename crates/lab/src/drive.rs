@@ -123,7 +123,8 @@ fn one(name: &str) -> Result<DriveSpec, String> {
         Err("the drive is missing".to_owned())
     } else {
         let names: Vec<&str> = device::catalogue().iter().map(|(key, _)| *key).collect();
-        Err(format!("there is no drive '{name}'; there are {}", names.join(", ")))
+        let tip = units::similar::tip(name, names.iter().copied());
+        Err(format!("there is no drive '{name}'; there are {}{tip}", names.join(", ")))
     }
 }
 

@@ -402,8 +402,10 @@ fn with_options(mut spec: Spec, pieces: &[Piece<'_>]) -> Result<Spec, Wrong> {
         let key = word.split_once('=').map_or(word.as_str(), |(key, _)| key);
         let Some((_, value)) = word.split_once('=') else {
             if !spec.system.set_word(&word) {
-                let problem =
-                    if word.is_empty() { "an option is empty".to_owned() } else { format!("'{word}' is no option") };
+                let problem = match word.as_str() {
+                    "" => "an option is empty".to_owned(),
+                    _ => format!("'{word}' is no option{}", tip(&word, &accepted)),
+                };
                 return Err(wrong(0, problem));
             }
             given.push((word, piece.position));
@@ -419,12 +421,18 @@ fn with_options(mut spec: Spec, pieces: &[Piece<'_>]) -> Result<Spec, Wrong> {
         let common = common_key(&mut spec, key, value);
         match common.or_else(|| spec.system.set_key(key, value)) {
             Some(set) => set.map_err(at_value)?,
-            None => return Err(wrong(0, format!("'{key}=' is no option"))),
+            None => return Err(wrong(0, format!("'{key}=' is no option{}", tip(&format!("{key}="), &accepted)))),
         }
         given.push((key.to_owned(), piece.position));
     }
     check_together(&spec, &given)?;
     Ok(spec)
+}
+
+/// The word or key that was probably meant, of those that are accepted.
+fn tip(word: &str, accepted: &str) -> String {
+    let known = KEYS.split(", ").chain(accepted.split([',', ';', ' ']).filter(|word| !word.is_empty()));
+    units::similar::tip(word, known)
 }
 
 /// A key that every system has; `None` if it is none.
@@ -439,7 +447,9 @@ fn common_key(spec: &mut Spec, key: &str, value: &str) -> Option<Result<(), (usi
         }
         "machine" => {
             let names: Vec<&str> = Machine::names().collect();
-            let problem = format!("there is no machine '{value}'; there are {}, and any .toml file", names.join(", "));
+            let tip = units::similar::tip(value, names.iter().copied());
+            let problem =
+                format!("there is no machine '{value}'; there are {}, and any .toml file{tip}", names.join(", "));
             Err((0, problem))
         }
         "seed" => match value.parse() {

@@ -78,7 +78,8 @@ impl Fault for LayoutError {
     fn kind(&self) -> Kind {
         match self {
             LayoutError::NotATarget { .. } => Kind::Usage,
-            LayoutError::Io { source, .. } if source.kind() == io::ErrorKind::NotFound => Kind::Usage,
+            // As any file that is not there.
+            LayoutError::Io { source, .. } if source.kind() == io::ErrorKind::NotFound => Kind::BadInput,
             LayoutError::Io { .. } => Kind::Environment,
             LayoutError::Ext4 { source: crate::ext4::Ext4Error::Io { .. }, .. } => Kind::Environment,
             LayoutError::TwoNames { .. }

@@ -84,7 +84,7 @@ pub use fs::{
 pub use fs_type::FsType;
 pub use geometry::{BtrfsKey, XfsGeometry, btrfs_tree_search, xfs_geometry};
 pub use kernel::Kernel;
-pub use mounted::{CacheDrop, Mounted, begin_write_back, raise_descriptor_limit};
+pub use mounted::{CacheDrop, Mounted, begin_write_back, machine, raise_descriptor_limit};
 pub use mounts::{MountEntry, mount_of_path, other_mounts};
 pub use process::{Calls, Process, Step, process};
 pub use setup::SetupError;

@@ -154,7 +154,9 @@ impl Target {
         if !text.contains(':') || Path::new(text).exists() {
             return Ok(Target::Directory(PathBuf::from(text)));
         }
-        error(1, format!("'{name}' is no file system that can be made, and '{text}' is no directory"), KINDS)
+        let known = ScratchKind::ALL.into_iter().map(ScratchKind::name).chain(LAB);
+        let tip = units::similar::tip(name, known);
+        error(1, format!("'{name}' is no file system that can be made, and '{text}' is no directory{tip}"), KINDS)
     }
 }
 
@@ -222,7 +224,10 @@ fn option(spec: &mut ScratchSpec, piece: &Piece<'_>) -> Result<(), String> {
             spec.backing = Backing::Directory(PathBuf::from(directory));
             Ok(())
         }
-        _ => Err(format!("'{word}' is no option")),
+        _ => Err(format!(
+            "'{word}' is no option{}",
+            units::similar::tip(word.split('=').next().unwrap_or(word), ["mount", "backing"])
+        )),
     }
 }
 

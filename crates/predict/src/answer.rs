@@ -128,6 +128,18 @@ impl Answer {
         Ok(())
     }
 
+    /// The answer in five lines. `with_sizes`: also what was predicted with other sizes of the data cache.
+    pub fn short(&self, with_sizes: bool) -> document::Document {
+        crate::present::answer(
+            &self.workload,
+            &self.prediction,
+            &self.ranking,
+            self.run_time.as_ref(),
+            self.explanation.as_ref(),
+            if with_sizes { &self.cache_sizes } else { &[] },
+        )
+    }
+
     /// As a report.
     pub fn document(&self) -> document::Document {
         crate::present::prediction(

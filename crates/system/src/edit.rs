@@ -7,11 +7,11 @@ use crate::vector::{Class, entry_name, parse_entry_name};
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum OverrideError {
     /// No such name.
-    #[error("{name:?} is not an entry of the system vector; did you mean {suggestion:?}?")]
+    #[error("{name:?} is not an entry of the system vector{}", tip(suggestion))]
     Unknown {
         /// The name as given.
         name: String,
-        /// The nearest name there is.
+        /// The nearest name there is; empty where none is near.
         suggestion: String,
     },
     /// Not a cost.
@@ -79,34 +79,31 @@ impl Entry {
     }
 }
 
-/// The name of the vector that is nearest to `name` by edit distance; the first in the vector's order among equals.
+/// The name for `--set` that was probably meant: the cost of a call that is named by the call (`unlink` is `rm`), else the class or entry
+/// that is nearest. Empty where none is near.
 pub(super) fn nearest_name(name: &str) -> String {
-    let long: String = name.chars().take(40).collect();
-    let names = Class::ALL.iter().flat_map(|&class| {
+    let of_call = |class: &&Class| !name.is_empty() && class.meaning().trim().split(' ').next() == Some(name);
+    if let Some(class) = Class::ALL.iter().find(of_call) {
+        return class.name().to_owned();
+    }
+    let classes = Class::ALL.iter().map(|class| class.name());
+    let class = units::similar::nearest(name, classes);
+    class.map_or_else(|| nearest_entry(name), str::to_owned)
+}
+
+/// The entry that is nearest to `name`, the first in the vector's order among equals. Empty where none is near.
+pub(super) fn nearest_entry(name: &str) -> String {
+    let entries = Class::ALL.iter().flat_map(|&class| {
         let points = if class.is_curve() { class.points() } else { &[0] };
         points.iter().map(move |&at| entry_name(class, at))
     });
-    names.min_by_key(|candidate| edit_distance(&long, candidate)).unwrap_or_default()
+    let entries: Vec<String> = entries.collect();
+    units::similar::nearest(name, entries.iter().map(String::as_str)).unwrap_or_default().to_owned()
 }
 
-/// Levenshtein's distance in characters.
-fn edit_distance(a: &str, b: &str) -> usize {
-    let b: Vec<char> = b.chars().collect();
-    let mut row: Vec<usize> = (0..=b.len()).collect();
-    for (i, ca) in a.chars().enumerate() {
-        let mut diagonal = i;
-        let mut left = i + 1;
-        for (cell, &cb) in row.iter_mut().skip(1).zip(&b) {
-            let above = *cell;
-            left = (diagonal + usize::from(ca != cb)).min(above + 1).min(left + 1);
-            diagonal = above;
-            *cell = left;
-        }
-        if let Some(first) = row.first_mut() {
-            *first = i + 1;
-        }
-    }
-    row.last().copied().unwrap_or(0)
+/// A suggestion as the end of a sentence.
+pub(super) fn tip(suggestion: &str) -> String {
+    if suggestion.is_empty() { String::new() } else { format!("; did you mean {suggestion:?}?") }
 }
 
 #[cfg(test)]
@@ -114,18 +111,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn distance() {
-        assert_eq!(edit_distance("kitten", "sitting"), 3);
-        assert_eq!(edit_distance("", "abc"), 3);
-        assert_eq!(edit_distance("abc", ""), 3);
-        assert_eq!(edit_distance("open", "open"), 0);
-    }
-
-    #[test]
     fn nearest() {
         assert_eq!(nearest_name("opne"), "open");
-        assert_eq!(nearest_name("rdc_4095"), "rdc_4096");
-        assert_eq!(nearest_name("fsync_app_4k"), "fsync_app_4096");
+        assert_eq!(nearest_entry("opne"), "open");
+        assert_eq!(nearest_entry("rdc_4095"), "rdc_4096");
+        assert_eq!(nearest_entry("fsync_app_4k"), "fsync_app_4096");
+        assert_eq!(nearest_name("frobnicate"), "");
+        assert_eq!(nearest_name("unlink"), "rm", "not \"link\", which is nearer in letters");
+        assert_eq!(nearest_name("rmm"), "rm");
     }
 
     #[test]

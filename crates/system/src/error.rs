@@ -38,7 +38,7 @@ pub enum SystemProfileError {
         expected: u32,
     },
     /// An entry that is not in the system vector.
-    #[error("{}:{line}:{column}: {name:?} is not an entry of the system vector; did you mean {suggestion:?}?", path.display())]
+    #[error("{}:{line}:{column}: {name:?} is not an entry of the system vector{}", path.display(), crate::edit::tip(suggestion))]
     UnknownEntry {
         /// The file.
         path: PathBuf,
@@ -72,14 +72,4 @@ impl Fault for SystemProfileError {
             _ => Kind::BadInput,
         }
     }
-}
-
-/// Line and column (from 1, in characters) of a byte offset.
-pub(super) fn position(text: &str, offset: usize) -> (usize, usize) {
-    let before = &text.as_bytes()[..offset.min(text.len())];
-    let line = before.iter().filter(|&&b| b == b'\n').count() + 1;
-    let line_start = before.iter().rposition(|&b| b == b'\n').map_or(0, |at| at + 1);
-    // Continuation bytes of UTF-8 do not start a character.
-    let column = before[line_start..].iter().filter(|&&b| b & 0xc0 != 0x80).count() + 1;
-    (line, column)
 }

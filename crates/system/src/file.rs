@@ -3,8 +3,7 @@
 //! Written in one order always: the header, then the entries in the vector's order and by size. Read strictly: an unknown
 //! version, field or entry name is refused with its place, since people write these files too.
 
-use super::edit::nearest_name;
-use super::error::position;
+use super::edit::nearest_entry;
 use super::{
     Behaviour, Entry, FORMAT_VERSION, Parameters, Reference, Reuse, SyncBeside, SystemProfile, SystemProfileError,
     WriteLoad,
@@ -18,6 +17,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::path::Path;
 use toml::Spanned;
+use units::text::line_and_column;
 
 /// No profile comes near this; a file that does is something else.
 const FILE_BYTES_MAX: u64 = 64 << 20;
@@ -31,34 +31,17 @@ impl SystemProfile {
             Ok(text) => SystemProfile::parse(text, path),
             Err(e) => {
                 let valid = String::from_utf8_lossy(bytes.get(..e.valid_up_to()).unwrap_or_default());
-                let (line, column) = position(&valid, valid.len());
+                let (line, column) = line_and_column(&valid, valid.len());
                 let message = "not UTF-8 text, so not a system profile".to_owned();
                 Err(SystemProfileError::Syntax { path: path.to_owned(), line, column, message })
             }
         }
     }
 
-    /// Reads profiles; two of one name are told apart by their files' names.
-    ///
-    /// # Errors
-    /// Those of [`SystemProfile::load`].
-    pub fn load_all<P: AsRef<Path>>(paths: &[P]) -> Result<Vec<SystemProfile>, SystemProfileError> {
-        use std::os::unix::ffi::OsStrExt as _;
-        let read = paths.iter().map(|path| SystemProfile::load(path.as_ref()));
-        let mut systems = read.collect::<Result<Vec<_>, _>>()?;
-        let names: Vec<String> = systems.iter().map(|system| system.name.clone()).collect();
-        for (system, path) in systems.iter_mut().zip(paths) {
-            if names.iter().filter(|name| **name == system.name).count() > 1 {
-                system.name = units::text::path(path.as_ref().as_os_str().as_bytes());
-            }
-        }
-        Ok(systems)
-    }
-
     /// Reads a profile from text; `path` is what errors name.
     pub fn parse(text: &str, path: &Path) -> Result<SystemProfile, SystemProfileError> {
         let syntax = |e: toml::de::Error| {
-            let (line, column) = position(text, e.span().map_or(0, |span| span.start));
+            let (line, column) = line_and_column(text, e.span().map_or(0, |span| span.start));
             SystemProfileError::Syntax { path: path.to_owned(), line, column, message: e.message().to_owned() }
         };
         let versioned: Versioned = toml::from_str(text).map_err(syntax)?;
@@ -70,8 +53,8 @@ impl SystemProfile {
         let mut entries = BTreeMap::new();
         for (name, entry) in written.entries {
             if !is_canonical(name.get_ref()) {
-                let (line, column) = position(text, name.span().start);
-                let (suggestion, name) = (nearest_name(name.get_ref()), name.into_inner());
+                let (line, column) = line_and_column(text, name.span().start);
+                let (suggestion, name) = (nearest_entry(name.get_ref()), name.into_inner());
                 return Err(SystemProfileError::UnknownEntry { path: path.to_owned(), line, column, name, suggestion });
             }
             entries.insert(name.into_inner(), entry.0);

@@ -39,6 +39,16 @@ pub fn chain(parts: impl IntoIterator<Item = String>) -> String {
     line
 }
 
+/// The line and the column of a byte of a text, both from 1; a column is a character.
+pub fn line_and_column(text: &str, at: usize) -> (usize, usize) {
+    let before = text.as_bytes().get(..at.min(text.len())).unwrap_or_default();
+    let line = before.iter().filter(|&&b| b == b'\n').count() + 1;
+    let line_start = before.iter().rposition(|&b| b == b'\n').map_or(0, |at| at + 1);
+    // Continuation bytes of UTF-8 do not start a character.
+    let column = before.iter().skip(line_start).filter(|&&b| b & 0xc0 != 0x80).count() + 1;
+    (line, column)
+}
+
 /// Whether a character is not shown as itself.
 pub fn is_hidden(c: char) -> bool {
     // Marks, embeddings, overrides and isolates of direction (Unicode, annex 9), separators of lines, the byte order
@@ -61,6 +71,13 @@ mod tests {
     fn a_chain_says_each_part_once() {
         let parts = ["b", "a: gone", "gone", "\n"].map(str::to_owned);
         assert_eq!(chain(parts), "b: a: gone: \\n");
+    }
+
+    #[test]
+    fn places_in_a_text_count_from_one() {
+        assert_eq!(line_and_column("a\nüb", 4), (2, 2));
+        assert_eq!(line_and_column("", 0), (1, 1));
+        assert_eq!(line_and_column("ab", 99), (1, 3));
     }
 
     #[test]

@@ -147,7 +147,7 @@ fn measuring_and_replaying_alternate() {
 fn a_cell_that_misses_says_which_calls() {
     let v = run(&mut fake(&[150.0, 95.0], &[[100, 90, 130], [100, 100, 100]], 2));
     let document = crate::present::validation("title", "command", &v);
-    let (_, totals) = document.to_csv().find(|(name, _)| name.starts_with("totals")).unwrap();
+    let (_, totals) = document.to_csv().into_iter().find(|(name, _)| name.starts_with("totals")).unwrap();
     let lines: Vec<&str> = totals.lines().collect();
     assert!(lines[0].ends_with(",cache_state,mostly"), "{totals}");
     assert!(lines[1].ends_with(",cold,read +50.0 %"), "{totals}");

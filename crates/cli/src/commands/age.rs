@@ -284,7 +284,10 @@ fn show(
     let by_size = benchmarks.iter().find(|b| b.is_by_size()).and_then(|b| b.comparison.as_ref());
     if let Some(series) = series.filter(|s| !s.points.is_empty()) {
         let input = aging::present::course::Input { throughput: by_size, ..aging::present::course::Input::new(series) };
-        document.append(aging::present::course::document(&input));
+        // What it came to, the map and the curves stand before the tables of how it went.
+        let run = std::mem::replace(&mut document, aging::present::course::document(&input));
+        document.heading("The run");
+        document.blocks.extend(run.blocks);
     }
     for benchmark in benchmarks.iter().filter(|b| series.is_none() || !b.is_by_size()) {
         if let Some(comparison) = &benchmark.comparison {

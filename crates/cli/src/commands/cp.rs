@@ -91,12 +91,25 @@ pub fn run(args: Args) -> failure::Result<ExitCode> {
             out_of(&args, &sources, Path::new(to))
         }
         (None, None) => {
+            let missing = args.paths.iter().find_map(missing_image);
+            if let Some(image) = missing {
+                return Err(failure::bad_input(format!("{}: no such file", output::shown(&image))));
+            }
             let paths = args.paths.iter().map(|path| output::shown(Path::new(path))).collect::<Vec<_>>().join(" ");
             Err(failure::usage(format!(
                 "{paths}: neither side is IMAGE:/PATH with an image that is there (disk.img:/etc)"
             )))
         }
     }
+}
+
+/// The image that `IMAGE:/PATH` means, where there is none.
+fn missing_image(path: &OsString) -> Option<PathBuf> {
+    use std::os::unix::ffi::OsStrExt as _;
+    let bytes = path.as_bytes();
+    let at = bytes.windows(2).position(|two| two == b":/")?;
+    let image = PathBuf::from(std::ffi::OsStr::from_bytes(bytes.get(..at)?));
+    (!image.as_os_str().is_empty() && !image.exists()).then_some(image)
 }
 
 fn refuse(options: &[(&str, bool)], why: &str) -> failure::Result<()> {

@@ -11,7 +11,7 @@ use serde::Serialize;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
-use system::{Apart, SystemProfile};
+use system::{Apart, SystemProfile, SystemProfileError};
 
 /// Measure what elementary operations cost on a target: its system profile.
 ///
@@ -23,7 +23,7 @@ Examples:
   fsage measure /mnt/data -o data.system
   fsage measure ext4:8G --full --budget 10m -o ext4.system
   fsage measure 'xfs:8G,-m reflink=0' -o xfs.system
-  fsage measure ext4:8G --check")]
+  fsage measure ext4:8G --check --overwrite")]
 pub struct Args {
     /// A directory, a scratch file system (as root): ext4:8G, xfs:8G, btrfs:8G, or one of the laboratory: ffs:OPTIONS@DRIVE.
     #[arg(value_parser = target::parse)]
@@ -44,9 +44,12 @@ pub struct Args {
     /// The name used in tables (default: the target).
     #[arg(long)]
     name: Option<String>,
-    /// Where the profile goes (default: the name, with .system); overwritten if there.
+    /// Where the profile goes (default: the name, with .system).
     #[arg(long, short, value_name = "FILE")]
     output: Option<PathBuf>,
+    /// Replace a system profile that is there.
+    #[arg(long)]
+    overwrite: bool,
     /// Seed of every random choice.
     #[arg(long, default_value_t = 1)]
     seed: u64,
@@ -71,7 +74,10 @@ pub fn run(args: Args) -> failure::Result<ExitCode> {
     }
     options.name = args.name.clone().unwrap_or_else(|| default_name(&args.target));
     let path = args.output.clone().unwrap_or_else(|| default_output(args.name.as_deref(), &args.target));
-    output::writable_parent(&path)?;
+    let again = args.check.then(|| beside(&path));
+    for path in std::iter::once(&path).chain(&again) {
+        must_be_system(path, args.overwrite)?;
+    }
     let result = ResultArgs { json: args.json, html: args.html.clone(), output: None };
     result.check()?;
     let profile = measure(&args.target, &args.target_args, &options)?;
@@ -96,11 +102,32 @@ fn check(args: &Args, mut options: MeasureOptions, path: &Path, first: &SystemPr
     options.seed = options.seed.wrapping_add(1);
     options.name.push_str(" again");
     let second = measure(&args.target, &args.target_args, &options)?;
-    let stem = path.file_stem().unwrap_or_default().to_string_lossy();
-    let beside = path.with_file_name(format!("{stem}-again.system"));
+    let beside = beside(path);
     second.save(&beside)?;
     progress::note(&format!("wrote {} (seed {})", output::shown(&beside), options.seed));
     Ok(system::apart(first, &second))
+}
+
+/// Where the second profile of --check goes.
+fn beside(path: &Path) -> PathBuf {
+    let stem = path.file_stem().unwrap_or_default().to_string_lossy();
+    path.with_file_name(format!("{stem}-again.system"))
+}
+
+/// A profile takes the place of another one only where that was asked for, and never of something else.
+fn must_be_system(path: &Path, overwrite: bool) -> failure::Result<()> {
+    output::writable_parent(path)?;
+    let shown = output::shown(path);
+    match (path.symlink_metadata(), overwrite) {
+        (Err(_), _) => Ok(()),
+        (Ok(_), false) => Err(failure::usage(format!(
+            "{shown}: is already there; --overwrite replaces it, or choose another name with -o"
+        ))),
+        (Ok(_), true) if matches!(SystemProfile::load(path), Ok(_) | Err(SystemProfileError::Version { .. })) => Ok(()),
+        (Ok(_), true) => {
+            Err(failure::usage(format!("{shown}: is there and is no system profile: it is not overwritten")))
+        }
+    }
 }
 
 /// The profile, and how far a second one was from it.

@@ -25,8 +25,10 @@ use trace::profile::Reader;
 /// The main job end to end on this machine, without root, in about two minutes.
 ///
 /// Records a small workload with strace (or uses a bundled recording where strace cannot run), measures the file system of
-/// the current directory, predicts the workload on it and on bundled profiles of ext4, XFS and btrfs, and replays it here three
-/// times to check the prediction.
+/// the current directory, predicts the workload on it, and replays it here three times to check the prediction. The same workload on
+/// bundled profiles of ext4, XFS and btrfs shows how file systems are compared; they were measured on one other machine, and are compared
+/// with each other only. The workload and the profile stay, to be explored: in -o DIR, else in fsage/quickstart of your data directory
+/// (XDG_DATA_HOME, ~/.local/share).
 #[derive(clap::Args, Debug)]
 pub struct Args {
     /// The directory to work in, on the file system to measure.
@@ -49,8 +51,10 @@ pub struct Args {
 struct Output<'a> {
     #[serde(flatten)]
     quickstart: &'a Quickstart,
-    #[serde(flatten)]
-    prediction: &'a Answer,
+    /// The workload on what was measured here.
+    here: &'a Answer,
+    /// And on the bundled profiles, which are of another machine.
+    elsewhere: &'a Answer,
 }
 
 /// Does all of it.
@@ -89,12 +93,16 @@ fn in_site(args: &Args, place: &Target, directory: &Path) -> failure::Result<Exi
     let here_name = here.name.clone();
 
     progress::note("3 of 4: predicting the workload here and on the bundled profiles");
-    let mut systems = vec![here];
-    systems.extend(bundled::systems()?);
-    said.bundled = systems.iter().skip(1).map(Into::into).collect();
+    let systems = [here];
+    let bundled = bundled::systems()?;
+    said.bundled = bundled.iter().map(Into::into).collect();
     let options = PredictOptions { seed: args.seed, calls: Calls::Replayed, ..PredictOptions::default() };
-    let mut output = Answer::predict("quickstart".to_owned(), &reader, &reader, &systems, &options, None)?;
-    output.explanation = output.explained(None)?;
+    let predicted = |systems: &[SystemProfile]| -> failure::Result<Answer> {
+        let mut answer = Answer::predict("quickstart".to_owned(), &reader, &reader, systems, &options, None)?;
+        answer.explanation = answer.explained(None)?;
+        Ok(answer)
+    };
+    let (output, elsewhere) = (predicted(&systems)?, predicted(&bundled)?);
 
     progress::note("4 of 4: replaying it here, to check the prediction");
     match check(place, &reader, &options, &systems, &output, &here_name) {
@@ -103,13 +111,20 @@ fn in_site(args: &Args, place: &Target, directory: &Path) -> failure::Result<Exi
         Err(error) if !posix::interrupt::requested() => said.unchecked_because = error.to_string(),
         Err(error) => return Err(error),
     }
-    if let Some(directory) = &args.result.output {
-        keep(directory, &profile, &systems)?;
+    let [here] = &systems;
+    match (&args.result.output, data_directory()) {
+        (Some(directory), _) => keep(directory, &profile, here)?,
+        (None, Some(directory)) => match keep(&directory, &profile, here) {
+            Ok(()) => said.kept = output::shown(&directory),
+            // What was found is shown all the same.
+            Err(error) => progress::note(&format!("the workload is not kept: {error}")),
+        },
+        (None, None) => {}
     }
-    let full = crate::quickstart::present::full(&said, output.document());
-    let short = crate::quickstart::present::short(&said, &output.prediction, &output.ranking, &output.tipping);
-    let result = Output { quickstart: &said, prediction: &output };
-    args.result.emit_short("fsage.quickstart/1", &result, &short, &full)?;
+    let full = crate::quickstart::present::full(&said, output.document(), elsewhere.document());
+    let short = crate::quickstart::present::short(&said, &output.prediction, &elsewhere);
+    let result = Output { quickstart: &said, here: &output, elsewhere: &elsewhere };
+    args.result.emit_short("fsage.quickstart/2", &result, &short, &full)?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -175,19 +190,32 @@ fn copy(from: &Path, to: &Path) -> std::io::Result<()> {
     output.finish()
 }
 
+/// Where what was recorded stays if nobody says where: a place of fsage's own in the user's data directory (XDG Base Directory
+/// Specification). The next quickstart takes its place.
+fn data_directory() -> Option<PathBuf> {
+    let absolute = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
+    let data = absolute("XDG_DATA_HOME").or_else(|| absolute("HOME").map(|home| home.join(".local/share")))?;
+    Some(data.join("fsage/quickstart"))
+}
+
 /// Puts what was recorded and measured beside the report.
-fn keep(directory: &Path, profile: &Path, systems: &[SystemProfile]) -> failure::Result<()> {
+fn keep(directory: &Path, profile: &Path, here: &SystemProfile) -> failure::Result<()> {
     let kept = directory.join("quickstart.workload");
     // As private as any profile.
     let made = std::fs::DirBuilder::new().recursive(true).mode(0o700).create(&kept);
     made.with_context(|| format!("cannot make {}", output::shown(&kept)))?;
+    // What an earlier recording had and this one has not: the two would be taken for one.
+    for part in ["meta.json", "trace.parquet", "snapshot.parquet", "schedule.parquet"] {
+        let old = kept.join(part);
+        if !profile.join(part).exists() && old.exists() {
+            std::fs::remove_file(&old).with_context(|| format!("cannot remove {}", output::shown(&old)))?;
+        }
+    }
     for entry in std::fs::read_dir(profile)? {
         let entry = entry?;
         copy(&entry.path(), &kept.join(entry.file_name()))
             .with_context(|| format!("cannot copy into {}", output::shown(&kept)))?;
     }
-    for system in systems.iter().take(1) {
-        system.save(&directory.join("here.system"))?;
-    }
+    here.save(&directory.join("here.system"))?;
     Ok(())
 }

@@ -170,7 +170,7 @@ pub fn run(args: Args) -> failure::Result<ExitCode> {
         (None, None) => Subject::Processes(args.pid),
     };
     let path = args.output.unwrap_or_else(|| default_output(&subject));
-    output::writable_parent(&path)?;
+    output::for_workload(&path, args.overwrite)?;
     if let Some(directory) = args.spool_in.as_ref().filter(|directory| !directory.is_dir()) {
         return Err(failure::usage(format!("--spool-in {}: is not a directory", output::shown(directory))));
     }

@@ -6,7 +6,7 @@ use crate::target::{self, TargetArgs};
 use crate::{progress, values};
 use fault::Kind;
 use posix::Target;
-use replay::{Data, Initially, Pace, Progress, ReplayOptions, Stage, Threads};
+use replay::{Data, Initially, Pace, Progress, ReplayOptions, ReplayResult, Stage, Threads};
 use serde::Serialize;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -39,6 +39,10 @@ pub struct Args {
     /// Let files become setuid and setgid where the recording says so, which a recording from somebody else should not.
     #[arg(long)]
     allow_setuid: bool,
+    /// Replay so many times, each in a state rebuilt for it, and show the median with its 95 % interval; what is shown of calls is of the
+    /// replay in the middle.
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
+    repeats: u32,
     /// Exit with 1 where more than this share of the outcomes is unlike the recorded ones.
     #[arg(long, value_name = "SHARE", value_parser = values::share)]
     max_differences: Option<f64>,
@@ -92,14 +96,15 @@ enum DataArg {
 struct Output<'a> {
     workload: String,
     #[serde(flatten)]
-    result: &'a replay::ReplayResult,
+    result: &'a ReplayResult,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    repeats: Option<&'a replay::present::Repeats>,
 }
 
 /// Replays.
 pub fn run(args: Args) -> failure::Result<ExitCode> {
     args.result.check()?;
     let reader = Reader::open(&args.workload)?;
-    let needs = replay::requirements(&reader)?;
     let options = ReplayOptions {
         pace: match args.pace {
             PaceArg::Asap => Pace::Asap,
@@ -122,22 +127,45 @@ pub fn run(args: Args) -> failure::Result<ExitCode> {
         allow_setuid: args.allow_setuid,
         ..ReplayOptions::default()
     };
-    let site = args.target_args.open(&args.target, needs.bytes, needs.inodes)?;
-    let bar = progress::bar(0, "replay");
-    let mut report = |p: Progress| show(&bar, p);
-    let result = replay::replay(&reader, &*site, &options, &mut report);
-    bar.finish_and_clear();
-    let closed = args.target_args.close(site);
-    let result = result?;
-    closed?;
+    if args.repeats > 1 && args.target_args.keep {
+        return Err(failure::usage("--keep: of several replays none is the one to keep; leave --repeats out"));
+    }
+    let results = several(&reader, &args.target, &args.target_args, &options, args.repeats)?;
+    let (result, repeats) = replay::present::Repeats::of(&results);
     let workload = output::shown(&args.workload);
-    let document = replay::present::replay(&workload, &result);
-    args.result.emit("fsage.replay/1", &Output { workload, result: &result }, &document)?;
+    let document = replay::present::replay(&workload, result, repeats.as_ref());
+    args.result.emit("fsage.replay/1", &Output { workload, result, repeats: repeats.as_ref() }, &document)?;
     let differing = result.differences.total as f64 / result.calls.max(1) as f64;
     match args.max_differences {
         Some(limit) if differing > limit => Ok(failure::code(Kind::Check)),
         _ => Ok(ExitCode::SUCCESS),
     }
+}
+
+/// Replays several times, each in a site of its own.
+pub fn several(
+    reader: &Reader,
+    target: &Target,
+    target_args: &TargetArgs,
+    options: &ReplayOptions,
+    repeats: u32,
+) -> failure::Result<Vec<ReplayResult>> {
+    let needs = replay::requirements(reader)?;
+    let mut results = Vec::new();
+    for number in 1..=repeats {
+        let site = target_args.open(target, needs.bytes, needs.inodes)?;
+        let bar = progress::bar(0, "replay");
+        if repeats > 1 {
+            bar.set_prefix(format!("{number} of {repeats}: "));
+        }
+        let mut report = |p: Progress| show(&bar, p);
+        let result = replay::replay(reader, &*site, options, &mut report);
+        bar.finish_and_clear();
+        let closed = target_args.close(site);
+        results.push(result?);
+        closed?;
+    }
+    Ok(results)
 }
 
 /// A replay's progress on a bar.

@@ -1,7 +1,7 @@
 //! `fsage validate W… --on TARGET…`.
 
 use crate::output::{self, ResultArgs};
-use crate::{failure, progress, target, values};
+use crate::{failure, made, progress, target, values};
 use fault::Kind;
 use measure::MeasureOptions;
 use posix::{SetupError, Site, Target, WorkspaceOptions};
@@ -22,15 +22,15 @@ use validate::{Rescale, ValidateOptions, ValidateProgress, ValidateStage, Valida
 #[derive(clap::Args, Debug)]
 #[command(after_help = "\
 Examples:
-  fsage validate untar.workload compile.workload --on ext4:8G --on xfs:8G --on btrfs:8G -o results/validation
+  fsage validate untar.workload compile.workload --on ext4:8G xfs:8G btrfs:8G -o results/validation
   fsage validate web.workload --on ext4:8G --system ext4:8G=ext4.system
   fsage validate web.workload --on ext4:8G --residuals web.parquet --explain")]
 pub struct Args {
     /// The workload profiles.
     #[arg(value_name = "W.workload", required = true)]
     workloads: Vec<PathBuf>,
-    /// A target; may be given several times.
-    #[arg(long, value_name = "TARGET", required = true, value_parser = target::parse)]
+    /// The targets, behind the workloads: --on ext4:8G xfs:8G, or --on several times.
+    #[arg(long, value_name = "TARGET", required = true, num_args = 1.., value_parser = target::parse)]
     on: Vec<Target>,
     /// The system profile of a target, so that it is not measured again; several of one target, measured at different times, are pooled.
     #[arg(long, value_name = "TARGET=FILE")]
@@ -146,7 +146,8 @@ pub fn run(args: Args) -> failure::Result<ExitCode> {
             validation.contexts = Some(contexts::contexts(&ResidualReader::open(&path)?)?);
         }
     }
-    let document = validate::present::validation("Validation: prediction against replay", &command(), &validation);
+    let command = made::origin().map(|origin| origin.command).unwrap_or_default();
+    let document = validate::present::validation("Validation: prediction against replay", &command, &validation);
     args.result.emit("fsage.validate/1", &validation, &document)?;
     if let Some(directory) = &args.result.output {
         for (target, profile) in &validation.measured {
@@ -200,13 +201,4 @@ fn show(bar: &indicatif::ProgressBar, p: &ValidateProgress) {
         ValidateStage::Replay => format!("replaying {} on {}", p.workload, p.target),
     };
     progress::update(bar, &stage, p.done, Some(p.total));
-}
-
-/// The command line, so that a report says how to remake it.
-fn command() -> String {
-    let quoted = |arg: String| {
-        if arg.contains([' ', '\'', '"', '$', '*']) { format!("'{}'", arg.replace('\'', "'\\''")) } else { arg }
-    };
-    let args = std::env::args_os().skip(1).map(|arg| quoted(arg.to_string_lossy().into_owned()));
-    std::iter::once("fsage".to_owned()).chain(args).collect::<Vec<_>>().join(" ")
 }

@@ -2,11 +2,10 @@
 
 use document::{Cell, Document, Table};
 use posix::CacheState;
+use predict::answer::Answer;
 use predict::pipeline::Prediction;
 use predict::present as prediction;
 use predict::present::{by_entry_of, by_op_table, ranking_table};
-use predict::rank::Ranking;
-use predict::tipping::Tipping;
 use serde::Serialize;
 use system::{Drift, SystemProfile};
 use units::show;
@@ -20,6 +19,8 @@ pub struct Quickstart {
     pub bundled_because: String,
     /// Where the bundled profiles come from.
     pub bundled: Vec<Origin>,
+    /// Where the workload and the profile of what is here are kept; empty where -o says it, or where they are not.
+    pub kept: String,
     /// The prediction here against a replay here.
     pub checked: Option<Checked>,
     /// Why there is no such check; empty where there is one.
@@ -76,28 +77,28 @@ pub struct Checked {
 const BUSY: f64 = 0.3;
 
 /// For the terminal: one screen or two.
-pub fn short(said: &Quickstart, predicted: &Prediction, ranking: &Ranking, tipping: &[Tipping]) -> Document {
-    let mut document = Document::new("A small development workload on four file systems, predicted");
-    document.paragraph(introduction(said)).table(ranking_table(ranking)).paragraph(prediction::ties(ranking));
-    let order: Vec<_> = ranking.systems.iter().filter_map(|r| predicted.systems.get(r.index)).collect();
-    document.heading("Where the time goes").table(by_op_table(&order, 6));
-    if let Some(fastest) = order.first() {
-        document.table(by_entry_of(fastest, 6));
+pub fn short(said: &Quickstart, here: &Prediction, elsewhere: &Answer) -> Document {
+    let mut document = Document::new("A small development workload, predicted and replayed here");
+    document.paragraph(introduction(said));
+    let here: Vec<_> = here.systems.iter().collect();
+    document.heading("Where the time goes here").table(by_op_table(&here, 6));
+    if let Some(system) = here.first() {
+        document.table(by_entry_of(system, 6));
     }
-    document.heading("What would change it").table(prediction::tipping_table(tipping, 4));
     document.heading("Is it true?").paragraph(checked(said));
-    document.paragraph(
-        "Next: fsage record -o my.workload -- my-command, then fsage predict my.workload with profiles made by \
-         fsage measure on the systems you choose between.",
-    );
+    document.heading("Which file system?").paragraph(origin(said)).table(ranking_table(&elsewhere.ranking));
+    document.paragraph(prediction::ties(&elsewhere.ranking));
+    document.table(prediction::tipping_table(&elsewhere.tipping, 4));
+    document.heading("Next").list(next(said));
     document
 }
 
 /// For files: everything, after the same introduction.
-pub fn full(said: &Quickstart, prediction: Document) -> Document {
+pub fn full(said: &Quickstart, here: Document, elsewhere: Document) -> Document {
     let mut document = Document::new("fsage quickstart");
     document.paragraph(introduction(said));
     document.heading("Is it true?").paragraph(checked(said));
+    document.append(titled("Here", here));
     let mut origins = Table::new(
         "bundled",
         "Where the bundled profiles were measured.",
@@ -107,22 +108,51 @@ pub fn full(said: &Quickstart, prediction: Document) -> Document {
         let cell = |text: &str| Cell::from(text);
         origins.row(vec![cell(&origin.name), cell(&origin.kernel), cell(&origin.cpu), cell(&origin.device)]);
     }
-    document.table(origins).append(prediction);
+    document.heading("Which file system?").paragraph(origin(said)).table(origins);
+    document.append(titled("On another machine", elsewhere));
     document
 }
 
+fn titled(title: &str, document: Document) -> Document {
+    Document { title: title.to_owned(), ..document }
+}
+
 fn introduction(said: &Quickstart) -> String {
-    let workload = if said.recorded {
-        "The workload was recorded on this machine just now.".to_owned()
+    if said.recorded {
+        "The workload was recorded on this machine just now, and the file system here was measured just now.".to_owned()
     } else {
-        format!("The workload is the bundled recording, made on another machine ({}).", said.bundled_because)
-    };
+        format!(
+            "The workload is the bundled recording, made on another machine ({}). The file system here was measured just now.",
+            said.bundled_because
+        )
+    }
+}
+
+/// The bundled profiles stand beside nothing that was measured elsewhere.
+fn origin(said: &Quickstart) -> String {
     let origin = said.bundled.first().map_or(String::new(), |o| format!(" ({}, {})", o.cpu, o.kernel));
     format!(
-        "{workload} \"here\" was measured just now; the bundled profiles were measured on another machine{origin}, so the \
-         ranking between them and \"here\" compares machines as well as file systems. To compare file systems on this machine, \
-         measure them here: as root, fsage measure ext4:8G, xfs:8G, btrfs:8G."
+        "The same workload on bundled profiles, which were all measured on one other machine{origin}: they are compared with each other, \
+         and not with what is here. To compare file systems on this machine, measure them here: as root, fsage measure ext4:8G, xfs:8G, \
+         btrfs:8G."
     )
+}
+
+fn next(said: &Quickstart) -> Vec<String> {
+    let mut steps = Vec::new();
+    if !said.kept.is_empty() {
+        let directory = &said.kept;
+        steps.push(format!(
+            "explore it: the workload and the profile are in {directory}: fsage inspect {directory}/quickstart.workload; fsage predict \
+             {directory}/quickstart.workload {directory}/here.system --details"
+        ));
+    }
+    steps.push("record your own: fsage record -o my.workload my-command".to_owned());
+    steps.push(
+        "then: fsage predict my.workload with profiles made by fsage measure on the systems you choose between"
+            .to_owned(),
+    );
+    steps
 }
 
 fn checked(said: &Quickstart) -> String {

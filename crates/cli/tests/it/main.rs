@@ -6,6 +6,7 @@ mod age;
 #[path = "../../../aging/tests/it/common/mod.rs"]
 mod aged;
 mod anonymise;
+mod answer;
 mod bad_input;
 mod bench;
 mod bench_workloads;

@@ -92,7 +92,13 @@ impl Drive {
 
     /// A drive from the text of its file; `file` is for messages.
     pub fn parse(key: &str, file: &str, text: &str) -> Result<Drive, DriveError> {
-        let syntax = |error: toml::de::Error| DriveError::Syntax { file: file.to_owned(), message: error.to_string() };
+        let syntax = |error: toml::de::Error| {
+            let (line, column) = units::text::line_and_column(text, error.span().map_or(0, |span| span.start));
+            DriveError::Syntax {
+                file: file.to_owned(),
+                message: format!("line {line}, column {column}: {}", error.message()),
+            }
+        };
         let mut table: toml::Table = toml::from_str(text).map_err(syntax)?;
         let parsed: DriveFile = match table.remove("base") {
             None => toml::from_str(text).map_err(syntax)?,

@@ -9,9 +9,10 @@ pub(super) fn over_base(base: &Value, over: Table) -> Result<Table, (String, Str
     let wrong = |why: String| ("base".to_owned(), why);
     let name = base.as_str().ok_or_else(|| wrong(format!("{base} is not a drive's key")))?;
     let Some((_, text)) = catalogue().iter().find(|(key, _)| *key == name) else {
-        return Err(wrong(format!("{name}: no such drive; `fsage drive list` shows those there are")));
+        let tip = units::similar::tip(name, catalogue().iter().map(|(key, _)| *key));
+        return Err(wrong(format!("{name}: no such drive; `fsage drive list` shows those there are{tip}")));
     };
-    let mut table: Table = toml::from_str(text).map_err(|error| wrong(format!("{name}: {error}")))?;
+    let mut table: Table = toml::from_str(text).map_err(|error| wrong(format!("{name}: {}", error.message())))?;
     if table.contains_key("base") {
         return Err(wrong(format!("{name} has a base itself; name that one")));
     }

@@ -35,7 +35,7 @@ fn prose_is_wrapped_to_the_terminal() {
 
 #[test]
 fn csv_files_carry_the_numbers() {
-    let files: Vec<(String, String)> = sample().to_csv().collect();
+    let files: Vec<(String, String)> = sample().to_csv();
     let [(name, csv)] = &files[..] else { panic!("{files:?}") };
     assert_eq!(name, "ranking.csv");
     assert!(csv.starts_with("system,total_ns,p_fastest\nxfs,1250000000,0.91\n"), "{csv}");

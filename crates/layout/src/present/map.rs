@@ -154,11 +154,86 @@ fn plot(panels: &[Panel<'_>], age_title: &str, new_is_high: bool) -> Plot {
     Plot { title, spec }
 }
 
-/// One map: a ground that is free, over it what is neither free nor files, over it the files.
-fn square(title: &str, map: &Map, ages: &[Option<f64>], colour: &Value, pixels: u32) -> Value {
-    let side = map.order.side();
-    // CSV holds sixteen thousand rows in a third of what JSON needs.
-    let mut rows = String::from("x,y,i,f,o,a\n");
+/// Maps drawn over time at most, and cells in a row of each: a page of a few megabytes.
+const FRAMES_MAX: usize = 24;
+const FRAMES_SIDE_MAX: u32 = 64;
+
+/// One map with a slider that goes from the first panel to the last; of many, evenly spaced ones. Nothing of fewer than three, which stand
+/// beside each other.
+pub fn over_time(document: &mut Document, panels: &[Panel<'_>], age_title: &str, new_is_high: bool) {
+    if panels.len() > 2 {
+        let frames = panels.len().min(FRAMES_MAX);
+        let at = |frame: usize| panels.get(frame * (panels.len() - 1) / (frames - 1));
+        document.plot(slider(&(0..frames).filter_map(at).collect::<Vec<_>>(), age_title, new_is_high));
+    }
+}
+
+fn slider(panels: &[&Panel<'_>], age_title: &str, new_is_high: bool) -> Plot {
+    let mut rows = String::from("t,x,y,i,f,o,a\n");
+    let (mut side, mut high) = (1, 0.0f64);
+    for (frame, panel) in panels.iter().enumerate() {
+        let drawn = MapOrder::of_side(FRAMES_SIDE_MAX).map_or(panel.map.order, |most| panel.map.order.min(most));
+        let map = panel.map.coarser(drawn);
+        side = map.order.side().max(side);
+        let ages: Vec<Option<f64>> = map.written_unix_ns.iter().map(|w| w.map(|ns| (panel.age)(ns))).collect();
+        high = ages.iter().flatten().fold(high, |a, b| a.max(*b));
+        cells(&map, &ages, |row| {
+            // Writing to a string does not fail.
+            let _ = writeln!(rows, "{frame},{row}");
+        });
+    }
+    let labels: Vec<&str> = panels.iter().map(|panel| panel.title.as_str()).collect();
+    let across = |field: &str| {
+        json!({ "field": field, "type": "quantitative", "axis": null,
+                "scale": { "domain": [0, side], "reverse": field == "y", "nice": false, "zero": false } })
+    };
+    let ends = json!({ "x": across("x"), "x2": { "field": "X" }, "y": across("y"), "y2": { "field": "Y" } });
+    let with = |more: Value| {
+        let mut encoding = ends.clone();
+        if let (Some(encoding), Value::Object(more)) = (encoding.as_object_mut(), more) {
+            encoding.extend(more);
+        }
+        encoding
+    };
+    let opacity = |field: &str| json!({ "field": field, "type": "quantitative", "legend": null, "scale": { "domain": [0, 100], "range": [0.1, 1] } });
+    let colour = json!({
+        "field": "a", "type": "quantitative",
+        "scale": { "scheme": "viridis", "domain": [0, if high > 0.0 { high } else { 1.0 }], "reverse": !new_is_high, "clamp": true },
+        "legend": { "title": age_title, "orient": "bottom", "gradientLength": 220, "gradientThickness": 12, "titleLimit": 300 },
+    });
+    let tooltip = json!([
+        { "field": "f", "type": "quantitative", "title": "files, %" },
+        { "field": "o", "type": "quantitative", "title": "metadata and all else, %" },
+        { "field": "a", "type": "quantitative", "title": age_title, "format": ".1f" },
+    ]);
+    let shown = json!({ "filter": "datum.t === at" });
+    let spec = json!({
+        "$schema": "https://vega.github.io/schema/vega-lite/v6.json",
+        "usermeta": { "embedOptions": { "renderer": "canvas" } },
+        "title": { "text": { "expr": "labels[at]" } },
+        "params": [
+            { "name": "at", "value": panels.len() - 1,
+              "bind": { "input": "range", "min": 0, "max": panels.len() - 1, "step": 1, "name": "Day" } },
+            { "name": "labels", "value": labels },
+        ],
+        "width": PIXELS, "height": PIXELS,
+        "view": { "fill": "#d9d9d9" },
+        "data": { "values": rows, "format": { "type": "csv", "parse":
+            { "t": "number", "x": "number", "y": "number", "i": "number", "f": "number", "o": "number", "a": "number" } } },
+        "transform": [shown, { "calculate": "datum.x + 1", "as": "X" }, { "calculate": "datum.y + 1", "as": "Y" }],
+        "layer": [
+            { "transform": [{ "filter": "datum.o > 0" }], "mark": { "type": "rect", "color": "#6b6b6b" },
+              "encoding": with(json!({ "opacity": opacity("o"), "tooltip": tooltip })) },
+            { "transform": [{ "filter": "datum.f > 0" }], "mark": "rect",
+              "encoding": with(json!({ "color": colour, "opacity": opacity("f"), "tooltip": tooltip })) },
+        ],
+    });
+    let title = "The disk over time: the slider goes from the first survey to the last. Light grey is free, dark grey metadata and all else.";
+    Plot { title: title.to_owned(), spec }
+}
+
+/// The cells that hold something, as `x,y,cell,files %,metadata and all else %,age`.
+fn cells(map: &Map, ages: &[Option<f64>], mut row: impl FnMut(std::fmt::Arguments<'_>)) {
     for cell in 0..map.order.cells() {
         let (x, y) = map.position(cell);
         let covered = map.covered_bytes(cell).max(1) as f64;
@@ -169,9 +244,19 @@ fn square(title: &str, map: &Map, ages: &[Option<f64>], colour: &Value, pixels: 
             continue;
         }
         let age = ages.get(cell).copied().flatten().map(|age| format!("{age:.2}")).unwrap_or_default();
-        // Writing to a string does not fail.
-        let _ = writeln!(rows, "{x},{y},{cell},{files},{other},{age}");
+        row(format_args!("{x},{y},{cell},{files},{other},{age}"));
     }
+}
+
+/// One map: a ground that is free, over it what is neither free nor files, over it the files.
+fn square(title: &str, map: &Map, ages: &[Option<f64>], colour: &Value, pixels: u32) -> Value {
+    let side = map.order.side();
+    // CSV holds sixteen thousand rows in a third of what JSON needs.
+    let mut rows = String::from("x,y,i,f,o,a\n");
+    cells(map, ages, |row| {
+        // Writing to a string does not fail.
+        let _ = writeln!(rows, "{row}");
+    });
     let across = |field: &str| {
         json!({ "field": field, "type": "quantitative", "axis": null,
                 "scale": { "domain": [0, side], "reverse": field == "Y", "nice": false, "zero": false } })

@@ -30,6 +30,19 @@ pub(super) fn environment(shared: &Shared) -> Environment {
     }
 }
 
+/// This machine in a line: its kernel, its processors and its memory.
+pub fn machine() -> String {
+    let uname = rustix::system::uname();
+    let cpus = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+    format!(
+        "{} {}, {cpus} x {}, {:.1} GiB",
+        uname.sysname().to_string_lossy(),
+        uname.release().to_string_lossy(),
+        cpu_model(),
+        memory_bytes() as f64 / (1u64 << 30) as f64
+    )
+}
+
 fn cpu_model() -> String {
     let text = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
     let field = |name: &str| {

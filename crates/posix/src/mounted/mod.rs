@@ -25,6 +25,7 @@ mod trim;
 
 pub use caches::{CacheDrop, begin_write_back};
 pub(crate) use call::stat as stat_of;
+pub use environment::machine;
 pub(crate) use environment::meminfo_bytes;
 pub use table::raise_descriptor_limit;
 

@@ -74,7 +74,7 @@ impl Tool {
         }
         let mut text = Vec::new();
         let _ = errors.rewind().and_then(|()| errors.read_to_end(&mut text));
-        let stderr = String::from_utf8_lossy(&text).trim().to_string();
+        let stderr = complaint(&String::from_utf8_lossy(&text));
         Err(SetupError::Mkfs { target: self.target.clone(), command, status: status.to_string(), stderr })
     }
 }
@@ -136,6 +136,15 @@ fn quoted(argument: &str) -> String {
     format!("'{}'", argument.replace('\'', r"'\''"))
 }
 
+/// What a tool says is wrong, on one line: how it is to be used, which many print behind that, says nothing about what is wrong.
+fn complaint(stderr: &str) -> String {
+    let usage = |line: &&str| line.to_ascii_lowercase().starts_with("usage:");
+    let lines: Vec<&str> = stderr.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
+    let said: Vec<&str> = lines.iter().copied().take_while(|line| !usage(line)).collect();
+    let said = if said.is_empty() { lines.iter().copied().take(1).collect() } else { said };
+    said.join("; ")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -160,5 +169,14 @@ mod tests {
     fn options_follow_ours() {
         assert_eq!(line("xfs:1G,-m reflink=0"), "-q -f -K -m reflink=0");
         assert_eq!(line("btrfs:1G,-L \"it's\""), r"-q -f -K -L 'it'\''s'");
+    }
+
+    /// `mkfs.xfs`'s usage came as one line with `\\n\\t` in it.
+    #[test]
+    fn a_tool_s_usage_is_left_out() {
+        let said = "/usr/sbin/mkfs.ext4: invalid option -- 'Q'\nUsage: mkfs.ext4 [-c|-l filename]\n\t[-i bytes]\n";
+        assert_eq!(super::complaint(said), "/usr/sbin/mkfs.ext4: invalid option -- 'Q'");
+        assert_eq!(super::complaint("Usage: mkfs\n\t[-i]\n"), "Usage: mkfs");
+        assert_eq!(super::complaint("one\n\n  two \n"), "one; two");
     }
 }

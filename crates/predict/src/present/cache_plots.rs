@@ -2,7 +2,7 @@
 
 use crate::cache_sizes::CacheSize;
 use crate::pipeline::{CacheTimeline, Pace, SystemPrediction};
-use document::plot::{BYTES_LABEL, PALETTE, SCHEMA, WIDTH, palette};
+use document::plot::{BYTES_LABEL, Counted, PALETTE, SCHEMA, WIDTH, palette};
 use document::{Cell, Plot, Table};
 use serde_json::{Value, json};
 use units::show;
@@ -104,6 +104,12 @@ pub(crate) fn sizes_table(sizes: &[CacheSize], order: &[&str]) -> Table {
     let borrowed: Vec<(&str, &str)> = columns.iter().map(|(title, key)| (title.as_str(), key.as_str())).collect();
     let caption = "What if every system's data cache had another size? Totals with their 95 % intervals, and page reads that miss.";
     let mut table = Table::new("cache_sizes", caption, &borrowed);
+    for system in order {
+        table = table.about(&format!("{system}_ns"), system, "total_ns");
+        if columns_of_misses.len() > 1 {
+            table = table.about(&format!("{system}_page_misses"), system, "page_misses");
+        }
+    }
     for size in sizes {
         let mut row = vec![Cell::Bytes(size.cache_bytes as f64)];
         row.extend(order.iter().map(|system| {
@@ -123,15 +129,19 @@ pub(crate) fn sizes_table(sizes: &[CacheSize], order: &[&str]) -> Table {
 /// `at_bytes`: where the slider begins.
 pub(crate) fn sizes_plot(sizes: &[CacheSize], order: &[&str], at_bytes: u64) -> Plot {
     let mut rows = Vec::new();
-    let mut most_s = 0.0f64;
+    let highs = sizes.iter().flat_map(|size| &size.systems).map(|with| with.interval.high_ns / 1e9);
+    let most_s = highs.fold(0.0f64, f64::max);
+    // In one unit with the axes.
+    let (scale, time, _) = Counted::Time("time in the file system").scaled(most_s);
+    let most = most_s / scale;
+    let scale_ns = scale * 1e9;
     for (i, size) in sizes.iter().enumerate() {
         for with in &size.systems {
             let (low, high) = (with.interval.low_ns, with.interval.high_ns);
-            most_s = most_s.max(high / 1e9);
             let total = show::duration_interval_ns(with.total_ns, low, high);
             let said = format!("{total}, {} page misses", show::count(with.page_misses));
             rows.push(json!({ "i": i, "bytes": size.cache_bytes, "system": with.system, "said": [units::text::printable(&with.system), said],
-                              "total": with.total_ns / 1e9, "low": low / 1e9, "high": high / 1e9, "misses": with.page_misses }));
+                              "total": with.total_ns / scale_ns, "low": low / scale_ns, "high": high / scale_ns, "misses": with.page_misses }));
         }
     }
     let labels: Vec<String> = sizes.iter().map(|size| show::bytes(size.cache_bytes as f64)).collect();
@@ -160,7 +170,7 @@ pub(crate) fn sizes_plot(sizes: &[CacheSize], order: &[&str], at_bytes: u64) -> 
         }
         json!({ "width": WIDTH, "height": height, "encoding": { "x": x }, "layer": layers })
     };
-    let x = |field: &str| json!({ "field": field, "type": "quantitative", "title": "time in the file system, s", "scale": { "domain": [0, most_s] } });
+    let x = |field: &str| json!({ "field": field, "type": "quantitative", "title": time, "scale": { "domain": [0, most] } });
     let readout = json!({
         "title": { "text": { "expr": "'With a data cache of ' + labels[at]" } },
         "width": WIDTH, "height": { "step": 58 },
@@ -185,7 +195,7 @@ pub(crate) fn sizes_plot(sizes: &[CacheSize], order: &[&str], at_bytes: u64) -> 
         "data": { "values": rows },
         "vconcat": [
             readout,
-            curve("total", "time in the file system, s", 180, None, true),
+            curve("total", &time, 180, None, true),
             curve("misses", "page misses", 120, Some("data cache"), false),
         ],
     });

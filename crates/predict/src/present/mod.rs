@@ -1,6 +1,9 @@
 //! A prediction: the ranking, where the time goes, and what would change it.
 
+mod answer;
 mod cache_plots;
+
+pub use answer::{Row, answer, matrix};
 
 use crate::cache_sizes::CacheSize;
 use crate::explain::{Explanation, Part};
@@ -8,7 +11,7 @@ use crate::pipeline::{InitialCaches, Pace, Prediction, SystemPrediction};
 use crate::rank::{Ranked, Ranking};
 use crate::runtime::RunTimes;
 use crate::tipping::Tipping;
-use document::plot::{Bar, interval_bars, stacked_bars};
+use document::plot::{Bar, Counted, interval_bars, stacked_bars};
 use document::{Cell, Document, Table};
 use trace::profile::Durations;
 use units::show;
@@ -46,13 +49,8 @@ pub fn prediction(
         document.plot(plot);
     }
     if !cache_sizes.is_empty() {
-        let names: Vec<&str> = order.iter().map(|system| system.system.as_str()).collect();
-        let at_bytes = prediction
-            .options
-            .cache_bytes
-            .unwrap_or_else(|| order.iter().map(|system| system.data_cache_bytes).max().unwrap_or(0));
-        document.heading("How much memory").plot(cache_plots::sizes_plot(cache_sizes, &names, at_bytes));
-        document.table(cache_plots::sizes_table(cache_sizes, &names));
+        document.heading("How much memory");
+        sizes(&mut document, prediction, &order, cache_sizes);
     }
     if let Some(explanation) = explanation {
         self::explanation(&mut document, explanation);
@@ -62,6 +60,14 @@ pub fn prediction(
     document.heading("Coverage").table(coverage(prediction));
     document.heading("Before believing it").list(warnings(&order));
     document
+}
+
+fn sizes(document: &mut Document, prediction: &Prediction, order: &[&SystemPrediction], cache_sizes: &[CacheSize]) {
+    let names: Vec<&str> = order.iter().map(|system| system.system.as_str()).collect();
+    let own_bytes = || order.iter().map(|system| system.data_cache_bytes).max().unwrap_or(0);
+    let at_bytes = prediction.options.cache_bytes.unwrap_or_else(own_bytes);
+    document.plot(cache_plots::sizes_plot(cache_sizes, &names, at_bytes));
+    document.table(cache_plots::sizes_table(cache_sizes, &names));
 }
 
 /// How long the program takes, on the wall clock.
@@ -152,16 +158,20 @@ fn assumptions(prediction: &Prediction, ranking: &Ranking) -> String {
         show::share(prediction.coverage.share()),
         ranking.seed
     );
-    if let Some(bytes) = o.cache_bytes {
-        text.push_str(&format!(" What if: a data cache of {} everywhere.", show::bytes(bytes as f64)));
-    }
-    if let Some(policy) = o.cache_policy {
-        text.push_str(&format!(" What if: data caches that evict by {} everywhere.", policy.name()));
-    }
-    for (name, ns) in &o.set_ns {
-        text.push_str(&format!(" What if: {name} at {} everywhere.", show::duration_ns(*ns)));
+    let what_if = what_if(prediction);
+    if !what_if.is_empty() {
+        text.push_str(&format!(" What if: {what_if} everywhere."));
     }
     text
+}
+
+/// What was changed on every system; empty where nothing was.
+fn what_if(prediction: &Prediction) -> String {
+    let o = &prediction.options;
+    let size = o.cache_bytes.map(|bytes| format!("a data cache of {}", show::bytes(bytes as f64)));
+    let policy = o.cache_policy.map(|policy| format!("data caches that evict by {}", policy.name()));
+    let costs = o.set_ns.iter().map(|(name, ns)| format!("{name} at {}", show::duration_ns(*ns)));
+    size.into_iter().chain(policy).chain(costs).collect::<Vec<_>>().join(", ")
 }
 
 /// Which systems cannot be told apart, in a sentence; empty where all can.
@@ -203,7 +213,7 @@ fn ranking_plot(ranking: &Ranking) -> document::Plot {
             high_s: r.interval.high_ns / 1e9,
         })
         .collect();
-    interval_bars("Predicted totals with their 95 % intervals.", "time in the file system, s", &bars)
+    interval_bars("Predicted totals with their 95 % intervals.", Counted::Time("time in the file system"), &bars)
 }
 
 /// Operations by their largest time on any system, the rest left out.
@@ -228,6 +238,9 @@ pub fn by_op_table(systems: &[&SystemPrediction], rows: usize) -> Table {
     columns.extend(systems.iter().map(|s| (s.system.clone(), format!("{}_ns", s.system))));
     let borrowed: Vec<(&str, &str)> = columns.iter().map(|(t, k)| (t.as_str(), k.as_str())).collect();
     let mut table = Table::new("by_op", "By call type.", &borrowed);
+    for (system, (_, key)) in systems.iter().zip(columns.iter().skip(2)) {
+        table = table.about(key, &system.system, "total_ns");
+    }
     let ops = top_ops(systems);
     let calls = |op: &str| systems.iter().find_map(|s| s.by_op.iter().find(|o| o.op == op)).map_or(0, |o| o.calls);
     for op in ops.iter().take(rows) {
@@ -260,24 +273,22 @@ fn by_op_plot(systems: &[&SystemPrediction]) -> document::Plot {
     if ops.len() > COLOURS {
         order.push("others".to_owned());
     }
-    stacked_bars("Predicted time by call type.", "time in the file system, s", &order, &parts)
+    stacked_bars("Predicted time by call type.", Counted::Time("time in the file system"), &order, &parts)
 }
 
 /// Where the time goes on one system, by entry of its vector, so many rows.
 pub fn by_entry_of(system: &SystemPrediction, rows: usize) -> Table {
     let caption = format!("The costs that make up the total on {}, the largest first.", system.system);
-    let mut table = Table::new(
-        "by_entry",
-        &caption,
-        &[
-            ("Entry", "entry"),
-            ("Times", "times"),
-            ("Each", "each_ns"),
-            ("Total", "total_ns"),
-            ("Share", "share"),
-            ("Meaning", "meaning"),
-        ],
-    );
+    let columns = [
+        ("Entry", "entry"),
+        ("Times", "times"),
+        ("Each", "each_ns"),
+        ("Total", "total_ns"),
+        ("Share", "share"),
+        ("Meaning", "meaning"),
+    ];
+    let table = Table::new("by_entry", &caption, &columns);
+    let mut table = table.all_about(&system.system);
     for share in system.by_entry.iter().take(rows) {
         let meaning = system::vector::parse_entry_name(&share.entry).map_or("", |(class, _)| class.meaning().trim());
         table.row(vec![
@@ -294,11 +305,12 @@ pub fn by_entry_of(system: &SystemPrediction, rows: usize) -> Table {
 
 fn by_directory(system: &SystemPrediction) -> Table {
     let caption = format!("By directory on {}, each with what is below it.", system.system);
-    let mut table = Table::new(
+    let table = Table::new(
         "by_directory",
         &caption,
         &[("Directory", "directory"), ("Calls", "calls"), ("Total", "total_ns"), ("Share", "share")],
     );
+    let mut table = table.all_about(&system.system);
     for directory in system.by_directory.iter().take(TOP) {
         table.row(vec![
             Cell::from(directory.path.as_str()),
@@ -319,8 +331,9 @@ fn caches(system: &SystemPrediction) -> Table {
     if !system.cache_policy.is_default() {
         caption.push_str(&format!(" Its data cache evicts by {}.", system.cache_policy.name()));
     }
-    let mut table =
+    let table =
         Table::new("caches", &caption, &[("What", "what"), ("Hits", "hits"), ("Misses", "misses"), ("Hit", "share")]);
+    let mut table = table.all_about(&system.system);
     let mut add = |what: &str, hits: u64, misses: u64| {
         if hits + misses > 0 {
             let share = ratio(hits as f64, (hits + misses) as f64);
@@ -352,28 +365,32 @@ fn parts(name: &str, caption: &str, e: &Explanation, parts: &[Part], meanings: b
     let titles = [format!("{}, each", e.a), format!("{}, each", e.b), e.a.clone(), e.b.clone()];
     let mut columns = vec![
         ("Part", "part"),
-        ("Times", "times"),
-        (titles[0].as_str(), "a_each_ns"),
-        (titles[1].as_str(), "b_each_ns"),
-        (titles[2].as_str(), "a_ns"),
-        (titles[3].as_str(), "b_ns"),
         ("Difference", "difference_ns"),
         ("Of all parts", "share_of_parts"),
+        (titles[2].as_str(), "a_ns"),
+        (titles[3].as_str(), "b_ns"),
+        (titles[0].as_str(), "a_each_ns"),
+        (titles[1].as_str(), "b_each_ns"),
+        ("Times", "times"),
     ];
     if meanings {
         columns.push(("Meaning", "meaning"));
     }
-    let mut table = Table::new(name, caption, &columns);
+    let mut table = Table::new(name, caption, &columns)
+        .about("a_ns", &e.a, "total_ns")
+        .about("b_ns", &e.b, "total_ns")
+        .about("a_each_ns", &e.a, "each_ns")
+        .about("b_each_ns", &e.b, "each_ns");
     for part in parts.iter().filter(|part| part.difference_ns != 0.0).take(TOP) {
         let mut row = vec![
             Cell::from(part.name.as_str()),
-            Cell::Count(part.a_count.max(part.b_count).round() as u64),
-            Cell::Ns(part.a_each_ns),
-            Cell::Ns(part.b_each_ns),
-            Cell::Ns(part.a_ns),
-            Cell::Ns(part.b_ns),
             Cell::Ns(part.difference_ns),
             Cell::SignedShare(part.share_of_parts),
+            Cell::Ns(part.a_ns),
+            Cell::Ns(part.b_ns),
+            Cell::Ns(part.a_each_ns),
+            Cell::Ns(part.b_each_ns),
+            Cell::Count(part.a_count.max(part.b_count).round() as u64),
         ];
         if meanings {
             row.push(Cell::from(part.meaning.as_str()));
@@ -386,12 +403,12 @@ fn parts(name: &str, caption: &str, e: &Explanation, parts: &[Part], meanings: b
 /// Which one cost, changed by how much, would make the first two equally fast.
 pub fn tipping_table(tipping: &[Tipping], rows: usize) -> Table {
     let caption = "Any one of these alone would make the first two equally fast.";
-    let columns = [("On", "system"), ("Cost of", "class"), ("Must change to", "factor"), ("Meaning", "meaning")];
+    let columns = [("Cost of", "class"), ("On", "system"), ("Must change to", "factor"), ("Meaning", "meaning")];
     let mut table = Table::new("tipping", caption, &columns);
     for t in tipping.iter().take(rows) {
         table.row(vec![
-            Cell::from(t.system.as_str()),
             Cell::from(t.class.as_str()),
+            Cell::from(t.system.as_str()),
             Cell::Ratio(t.factor),
             Cell::from(t.meaning.as_str()),
         ]);

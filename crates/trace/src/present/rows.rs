@@ -25,7 +25,11 @@ pub fn rows(title: &str, rows: &Rows) -> Document {
             ("Description", "ofd_id"),
         ],
     );
-    table.columns.extend(rows.annotations.iter().map(|(name, _)| Column { title: name.clone(), key: name.clone() }));
+    table.columns.extend(rows.annotations.iter().map(|(name, _)| Column {
+        title: name.clone(),
+        key: name.clone(),
+        of: None,
+    }));
     for (i, event) in rows.batch.events.iter().enumerate() {
         let mut cells = event_cells(event, &rows.batch.paths);
         cells.extend(rows.annotations.iter().map(|(_, values)| annotation(values, i)));

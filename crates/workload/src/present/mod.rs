@@ -3,7 +3,7 @@
 mod phases;
 
 use crate::{BenchResult, Compared, Comparison, Phase, Repeat, Round, Shown, TargetResult, Unit, Verdict};
-use document::plot::{self, Bar, IntervalPoint};
+use document::plot::{self, Bar, Counted, IntervalPoint};
 use document::{Cell, Document, Plot, Table};
 use posix::CacheState;
 use stats::Estimate;
@@ -178,7 +178,7 @@ fn phases_table(target: &TargetResult) -> Table {
     let first = [("Files", "file_size"), ("Number", "files")].map(|(title, key)| (title.to_owned(), key.to_owned()));
     let columns: Vec<(String, String)> = first.into_iter().chain(titles).collect();
     let columns: Vec<(&str, &str)> = columns.iter().map(|(title, key)| (title.as_str(), key.as_str())).collect();
-    let mut table = Table::new("rates", "", &columns);
+    let mut table = Table::new("rates", "", &columns).all_about(&target.name);
     for point in &target.points {
         let files = point.phases.first().and_then(|p| p.rounds.last()).map_or(0, |r| r.files);
         let mut row = vec![Cell::from(point.point.label.clone()), Cell::Count(files)];
@@ -199,6 +199,9 @@ fn side_by_side(targets: &[TargetResult], phase: Phase) -> Table {
         .collect();
     let columns: Vec<(&str, &str)> = columns.iter().map(|(title, key)| (title.as_str(), key.as_str())).collect();
     let mut table = Table::new(phase.name(), "", &columns);
+    for ((_, own), target) in columns.iter().skip(1).zip(targets) {
+        table = table.about(own, &target.name, &format!("rate_{key}"));
+    }
     for point in targets.first().map(|t| t.points.as_slice()).unwrap_or_default() {
         let label = &point.point.label;
         let found: Vec<_> = targets.iter().map(|t| t.phase(label, phase).map(|p| &p.rate)).collect();
@@ -348,5 +351,5 @@ fn plot_of(series: &[(String, &TargetResult)], phase: Phase) -> Plot {
             high_s: rate.high / scale,
         })
         .collect();
-    plot::interval_bars(&format!("Rate of {}, with 95 % intervals.", phase.name()), title, &bars)
+    plot::interval_bars(&format!("Rate of {}, with 95 % intervals.", phase.name()), Counted::Other(title), &bars)
 }

@@ -26,7 +26,9 @@ pub fn text(name: &str) -> Option<&'static str> {
 pub fn get(name: &str) -> Result<Personality, PlanError> {
     let Some(text) = text(name) else {
         let names: Vec<&str> = ALL.iter().map(|(n, _)| *n).collect();
-        let message = format!("{name:?} is none; there are {}, and files of your own (NAME.toml)", names.join(", "));
+        let tip = units::similar::tip(name, names.iter().copied());
+        let message =
+            format!("{name:?} is none; there are {}, and files of your own (NAME.toml){tip}", names.join(", "));
         return Err(PlanError::parameter("personality", message));
     };
     Personality::parse(Path::new(&format!("{name}.toml")), text)

@@ -17,7 +17,7 @@ use crate::verify::SelfCheck;
 use document::{Cell, Document, Table};
 use layout::present::days_before;
 use layout::present::in_unit;
-use layout::present::map::{Panel, maps};
+use layout::present::map::{Panel, maps, over_time as over_time_with_slider};
 use layout::{Series, SeriesPoint};
 use units::show;
 
@@ -45,11 +45,11 @@ pub fn document(input: &Input<'_>) -> Document {
     let mut document = Document::new(format!("Aging of {}", name(series)));
     document.paragraph(in_short(series)).list(remarks(series));
     document.table(before_and_after(series));
+    disk(&mut document, series);
     over_time::layout(&mut document, series);
     sizes::by_size(&mut document, series);
     free::over_time(&mut document, series);
     over_time::used(&mut document, series);
-    disk(&mut document, series);
     if let Some(comparison) = input.throughput {
         document.heading("Throughput, fresh and aged");
         throughput::one(&mut document, comparison);
@@ -147,32 +147,36 @@ fn before_and_after(series: &Series) -> Table {
     table
 }
 
-/// The first and the last map, side by side.
-fn disk(document: &mut Document, series: &Series) {
-    let with_map = |p: &&SeriesPoint| p.survey.map.as_ref().is_some_and(|map| map.known().is_some());
-    let first = series.points.iter().find(with_map);
-    let last = series.points.iter().rev().find(with_map).filter(|last| first.is_some_and(|f| f.day != last.day));
+/// The disk: the first and the last map side by side, and one with a slider over all of them.
+fn disk<'s>(document: &mut Document, series: &'s Series) {
+    let known = |p: &&SeriesPoint| p.survey.map.as_ref().is_some_and(|map| map.known().is_some());
+    let all: Vec<&SeriesPoint> = series.points.iter().filter(known).collect();
+    let first = all.first().copied();
+    let last = all.last().copied().filter(|last| first.is_some_and(|f| f.day != last.day));
     document.heading("The disk");
     let why = series.points.iter().find_map(|p| p.survey.map.as_ref()?.why());
     if let (None, Some(why)) = (first, why) {
         document.paragraph(format!("There is no map: {why}."));
     }
     let clock = !series.clock.is_empty();
-    let panels: Vec<Panel<'_>> = [first, last]
-        .into_iter()
-        .flatten()
-        .filter_map(|p| Some((p, p.survey.map.as_ref()?.known()?)))
-        .map(|(p, map)| {
-            let age: Box<dyn Fn(i64) -> f64> = match clock {
-                true => Box::new(move |ns| series.day_of_unix_ns(ns).unwrap_or(0.0)),
-                false => Box::new(move |ns| days_before(&p.survey, ns)),
-            };
-            let used = p.summary().used_share.map(|s| format!(", {} in use", show::share(s))).unwrap_or_default();
-            Panel { title: format!("Day {}{used}", day(p.day)), map, age }
-        })
-        .collect();
+    let panels = |points: &[&'s SeriesPoint]| -> Vec<Panel<'s>> {
+        points.iter().filter_map(|p| panel(series, p, clock)).collect()
+    };
     let title = if clock { "last written on day" } else { "last written, days before the survey" };
-    maps(document, &panels, title, clock);
+    let ends: Vec<&SeriesPoint> = [first, last].into_iter().flatten().collect();
+    maps(document, &panels(&ends), title, clock);
+    over_time_with_slider(document, &panels(&all), title, clock);
+}
+
+/// A survey's map; ages are days of the simulated clock, or days before the survey.
+fn panel<'s>(series: &'s Series, point: &'s SeriesPoint, clock: bool) -> Option<Panel<'s>> {
+    let map = point.survey.map.as_ref()?.known()?;
+    let age: Box<dyn Fn(i64) -> f64 + 's> = match clock {
+        true => Box::new(move |ns| series.day_of_unix_ns(ns).unwrap_or(0.0)),
+        false => Box::new(move |ns| days_before(&point.survey, ns)),
+    };
+    let used = point.summary().used_share.map(|s| format!(", {} in use", show::share(s))).unwrap_or_default();
+    Some(Panel { title: format!("Day {}{used}", day(point.day)), map, age })
 }
 
 #[cfg(test)]

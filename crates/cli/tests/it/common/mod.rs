@@ -14,6 +14,8 @@ pub fn fsage() -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_fsage"));
     // Sentences stay in their lines.
     command.env_remove("RUST_BACKTRACE").env("COLUMNS", "1000");
+    // One time in every result, so that two of the same run are the same; what is kept for the user is kept among the tests' files.
+    command.env("SOURCE_DATE_EPOCH", "1700000000").env("XDG_DATA_HOME", env!("CARGO_TARGET_TMPDIR"));
     command
 }
 
