@@ -85,7 +85,8 @@ const REASONS: &[Reason] = &[
     reason("record", "--pid", &["CMD"], ONE_SUBJECT),
     reason("record", "--cgroup", &["CMD", "--pid"], ONE_SUBJECT),
     reason("record", "--mount", &["CMD", "--pid", "--cgroup"], ONE_SUBJECT),
-    reason("reproduce", "--list", &["KEY", "--quick", "--seed", "--seeds"], "--list shows what there is, and runs nothing; leave one out"),
+    reason("reproduce", "--full", &["--quick"], "--full varies more of what was not published, --quick hardly anything; leave one out"),
+    reason("reproduce", "--list", &["KEY", "--quick", "--full", "--seed", "--seeds"], "--list shows what there is, and runs nothing; leave one out"),
     reason("snapshot", "--into", &["--output"], "--into chooses the name, --output is one; leave one out"),
     reason("snapshot", "--quiet", &["--json"], "--quiet prints nothing, --json a result; leave one out"),
 ];

@@ -25,7 +25,7 @@ mod seeds;
 pub mod softdep99;
 mod testbed;
 
-pub use bench::{Bench, Report, Scale};
+pub use bench::{Bench, Report, Scale, Sweeps};
 pub use coverage::{Covered, Item, Source, sources};
 pub use error::ExperimentError;
 pub use outcome::{
@@ -33,4 +33,4 @@ pub use outcome::{
     Series, Spread, TOLERANCE, Unit,
 };
 pub use registry::{Experiment, Reproduction, all, run, select};
-pub use seeds::run_seeds;
+pub use seeds::{Done, run_all};

@@ -1,34 +1,58 @@
-//! Experiments under several seeds: each row as the mean, with how far the seeds lie apart.
+//! Several experiments, and experiments under several seeds: each row as the mean, with how far the seeds lie apart.
 //!
 //! One seed shows one history of a file system. A figure that another history would not show is chance, so it is the mean that is held
 //! against what was published.
 
-use crate::{Bench, Experiment, ExperimentError, Outcome, Report, Scale, Series, Spread, parallel, run};
+use crate::bench::Made;
+use crate::{Bench, Experiment, ExperimentError, Outcome, Report, Scale, Series, Spread, Sweeps, parallel, run};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
 
-/// Runs experiments once for each seed, as many seeds at a time as there are processors; one outcome each, of the means.
+/// Told of each experiment that has been run: which, under which seed, and how long it took beside the others.
+pub type Done<'a> = &'a (dyn Fn(&Experiment, u64, Duration) + Sync);
+
+/// Runs experiments once for each seed, as many at a time as there are processors; what several of them need is made once for each
+/// seed. One outcome each, in their order, of the means where there are several seeds.
 ///
 /// # Errors
-/// That of the first seed that has one.
+/// That of the first experiment, of the first seed, that has one.
 ///
 /// # Panics
 /// There is no seed.
-pub fn run_seeds(
+pub fn run_all(
     experiments: &[&Experiment],
-    scale: Scale,
+    (scale, sweeps): (Scale, Sweeps),
     seeds: &[u64],
     report: Report<'_>,
+    told: Done<'_>,
 ) -> Result<Vec<Outcome>, ExperimentError> {
     let first = *seeds.first().expect("one seed at least");
-    let mut watch = Bench::new(scale, first, report);
-    let by_seed = parallel::each(&mut watch, "seeds", seeds, |seed| {
+    let timed = |experiment: &Experiment, bench: &mut Bench<'_>| -> Result<Outcome, ExperimentError> {
+        let begun = Instant::now();
+        let outcome = run(experiment, bench)?;
+        told(experiment, bench.seed(), begun.elapsed());
+        Ok(outcome)
+    };
+    let mut watch = Bench::new(scale, first, report).sweeping(sweeps);
+    if let ([experiment], [_]) = (experiments, seeds) {
+        // Nobody else runs, so that it may say itself what goes on.
+        return Ok(vec![timed(experiment, &mut watch)?]);
+    }
+    // By seed first: what is made for one is of no use to another, and goes when its last experiment has ended.
+    let of_seeds: Vec<(u64, Made, AtomicUsize)> =
+        seeds.iter().map(|seed| (*seed, Made::default(), AtomicUsize::new(experiments.len()))).collect();
+    let points: Vec<_> = of_seeds.iter().flat_map(|of| experiments.iter().map(move |e| (of, *e))).collect();
+    let outcomes = parallel::each(&mut watch, "experiments", &points, |((seed, made, left), experiment)| {
         let mut silent = |_: &str, _: u64, _: Option<u64>| {};
-        // What several experiments need is made once for each seed.
-        let mut bench = Bench::new(scale, *seed, &mut silent);
-        experiments.iter().map(|experiment| run(experiment, &mut bench)).collect::<Result<Vec<_>, _>>()
+        let outcome = timed(experiment, &mut Bench::with(made.clone(), scale, *seed, &mut silent).sweeping(sweeps));
+        if left.fetch_sub(1, Ordering::Relaxed) == 1 {
+            made.clear();
+        }
+        outcome
     })?;
     let mut by_experiment: Vec<Vec<Outcome>> = experiments.iter().map(|_| Vec::new()).collect();
-    for outcomes in by_seed {
-        for (of_one, outcome) in by_experiment.iter_mut().zip(outcomes) {
+    for (at, outcome) in outcomes.into_iter().enumerate() {
+        if let Some(of_one) = by_experiment.get_mut(at % experiments.len()) {
             of_one.push(outcome);
         }
     }

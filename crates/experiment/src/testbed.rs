@@ -1,6 +1,6 @@
 //! Computers with disks, and the sequential benchmark on copies of one file system.
 
-use crate::{Bench, ExperimentError};
+use crate::{Bench, ExperimentError, parallel};
 use device::Drive;
 use ffs::Ffs;
 use kernel::{Lab, Machine, Setup};
@@ -61,6 +61,8 @@ pub(crate) struct Sequential {
     pub(crate) files_per_directory: u32,
     /// The largest single read or write.
     pub(crate) piece_bytes: u64,
+    /// The last phase that anybody looks at.
+    pub(crate) until: Phase,
 }
 
 /// What it found at one file size.
@@ -97,12 +99,27 @@ pub(crate) fn sequential(
     sizes_bytes: &[u64],
     with: Sequential,
 ) -> Result<Vec<AtSize>, ExperimentError> {
-    let mut found = Vec::with_capacity(sizes_bytes.len());
-    for (done, size_bytes) in (0_u64..).zip(sizes_bytes) {
-        bench.report(what, done, Some(sizes_bytes.len() as u64));
-        found.push(at_size(&mut mount(volume.clone())?, *size_bytes, with, bench.seed())?);
-    }
-    Ok(found)
+    let seed = bench.seed();
+    parallel::each(bench, what, sizes_bytes, |size_bytes| at_size(&mut mount(volume.clone())?, *size_bytes, with, seed))
+}
+
+/// The same for several experiments of a run: what one has found for a size, another need not look for. `name` says everything that
+/// this depends on besides sizes, scale and seed.
+pub(crate) fn sequential_shared(
+    bench: &mut Bench<'_>,
+    name: &str,
+    volume: &Ffs,
+    mount: Mount,
+    sizes_bytes: &[u64],
+    with: Sequential,
+) -> Result<Vec<AtSize>, ExperimentError> {
+    let (seed, made) = (bench.seed(), bench.made());
+    parallel::each(bench, name, sizes_bytes, |size_bytes| {
+        let found = made.get(&format!("{name}, {size_bytes} bytes, {with:?}"), || {
+            at_size(&mut mount(volume.clone())?, *size_bytes, with, seed)
+        })?;
+        Ok(AtSize::clone(&found))
+    })
 }
 
 /// Runs it for one size on a file system.
@@ -117,6 +134,7 @@ pub(crate) fn at_size(
         sizes_bytes: vec![size_bytes],
         files_per_directory: with.files_per_directory,
         piece_bytes: with.piece_bytes,
+        until: with.until,
         // Virtual time has no noise.
         repeat: Repeat { rounds: 1, warm_up: false, seed },
     };

@@ -13,6 +13,8 @@ pub enum Bug {
     FreeBeforeInode,
     /// A moved fragment's old place is used again before the pointer to the new one is on the disk.
     ReuseBeforePointer,
+    /// A pointer that has been written is taken for one that the disk does not have.
+    PointersStayFresh,
     /// A rename removes the old name before the new one is there.
     OldNameFirst,
     /// A directory that has grown is not on the disk with its new length.

@@ -313,6 +313,19 @@ impl Cx {
 
     // ---- changing
 
+    /// Has a block in memory of which `len` bytes are about to be written: a `fresh` one without reading it, its rest zeros, one
+    /// that is written whole without reading it, any other as it is on the disk. It begins at byte `file_offset` of its file.
+    pub fn take_for_writing(&mut self, block: &Block, file_offset: u64, len: u32, fresh: bool) {
+        if !fresh && len < block.bytes {
+            self.read(block);
+            return;
+        }
+        self.take(block);
+        if len < block.bytes {
+            self.zero(block.id, file_offset, 0);
+        }
+    }
+
     /// Has a new block in memory without reading it: all of it will be written (`getblk`). If it is there already, it
     /// takes the new place and length.
     pub fn take(&mut self, block: &Block) {

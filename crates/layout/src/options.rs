@@ -30,3 +30,13 @@ pub struct Progress {
     /// Directories seen.
     pub directories: u64,
 }
+
+/// Steps between two reports of a walk.
+const STEPS: u64 = 256;
+
+impl Progress {
+    /// Tells how far a walk is every [`STEPS`] of its steps, counted from 1. False if it is to end.
+    pub(crate) fn told(self, step: u64, progress: &mut dyn FnMut(Progress) -> bool) -> bool {
+        step % STEPS != 1 || (!posix::interrupt::requested() && progress(self))
+    }
+}

@@ -64,12 +64,14 @@ pub fn edit<T, E: ImageError + From<StoreError>>(
     Ok(result)
 }
 
-/// An exclusive lock on an open image. Closing the file is not enough to end it: a process that another thread has just
-/// forked holds the same open file until it executes its program.
-struct Lock(File);
+/// An exclusive lock on an open image, against mounts of ours, edits and repairs. Closing the file is not enough to end it: a
+/// process that another thread has just forked holds the same open file until it executes its program.
+#[derive(Debug)]
+pub struct Lock(File);
 
 impl Lock {
-    fn take(image: &File) -> io::Result<Lock> {
+    /// Takes it; `WouldBlock` if somebody else has it.
+    pub fn take(image: &File) -> io::Result<Lock> {
         let image = image.try_clone()?;
         rustix::fs::flock(&image, FlockOperation::NonBlockingLockExclusive)?;
         Ok(Lock(image))

@@ -55,8 +55,16 @@ pub struct Options {
     pub files_per_directory: u32,
     /// The largest single read or write: 1 MiB in `lfs95`, 4 MiB in `alloc96`.
     pub piece_bytes: u64,
+    /// The last phase that is run, [`Phase::Delete`] for all four of the papers. After an earlier one the files are removed without being
+    /// timed. No result that is kept has it.
+    #[serde(skip, default = "last_phase")]
+    pub until: Phase,
     /// How often.
     pub repeat: Repeat,
+}
+
+fn last_phase() -> Phase {
+    Phase::Delete
 }
 
 impl Default for Options {
@@ -74,6 +82,7 @@ impl Options {
             sizes_bytes: SIZES_BYTES.into_iter().filter(|size| *size <= data_bytes).collect(),
             files_per_directory: 100,
             piece_bytes: 1 << 20,
+            until: last_phase(),
             repeat: Repeat::default(),
         }
     }
@@ -178,22 +187,32 @@ impl Seqfile {
         for file in &names.files {
             driver.create(file, size, piece)?;
         }
-        let create = driver.end_synced(Phase::Create)?;
+        let mut samples = vec![driver.end_synced(Phase::Create)?];
+        if self.options.until == Phase::Create {
+            return Ok(samples);
+        }
         driver.begin_cold()?;
         for file in &names.files {
             driver.read(file, size, piece)?;
         }
-        let read = driver.end(Phase::Read);
+        samples.push(driver.end(Phase::Read));
+        if self.options.until == Phase::Read {
+            return Ok(samples);
+        }
         driver.begin_cold()?;
         for file in &names.files {
             driver.overwrite(file, size, piece)?;
         }
-        let overwrite = driver.end_synced(Phase::Overwrite)?;
+        samples.push(driver.end_synced(Phase::Overwrite)?);
+        if self.options.until == Phase::Overwrite {
+            return Ok(samples);
+        }
         driver.begin_cold()?;
         for file in &names.files {
             driver.unlink(file, size)?;
         }
-        Ok(vec![create, read, overwrite, driver.end_synced(Phase::Delete)?])
+        samples.push(driver.end_synced(Phase::Delete)?);
+        Ok(samples)
     }
 }
 
@@ -212,8 +231,12 @@ impl Prepared for Seqfile {
             return samples;
         }
         let removed = driver.remove_all(
-            // Where all went well no file is left.
-            names.files.iter().filter(|_| samples.is_err()).map(PathBuf::as_path),
+            // Where all went well, to the last phase, no file is left.
+            names
+                .files
+                .iter()
+                .filter(|_| samples.is_err() || self.options.until != Phase::Delete)
+                .map(PathBuf::as_path),
             names.directories.iter().rev().map(PathBuf::as_path),
         );
         let samples = samples?;

@@ -14,10 +14,12 @@ mod workload;
 
 use super::PlanError;
 use super::snapshots::lifetime::Evidence;
-use crate::DAY_NS;
 use crate::format::Input;
+use crate::{DAY_NS, OpKind};
 use habits::Habits;
+use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
+use std::hash::Hash;
 use std::path::Path;
 
 const HOUR_NS: u64 = DAY_NS / 24;
@@ -74,6 +76,9 @@ impl Alive {
     }
 }
 
+/// The files that are there, by what the source tells them apart by.
+type Living<K> = FxHashMap<K, Alive>;
+
 /// What is seen of files being made and removed, in order of time.
 #[derive(Default)]
 struct Collector {
@@ -88,6 +93,28 @@ struct Collector {
 }
 
 impl Collector {
+    /// A file that is there grew by `size_bytes`, was cut to them, or was removed.
+    fn changed<K: Eq + Hash>(&mut self, living: &mut Living<K>, file: K, kind: OpKind, size_bytes: u64, at_ns: u64) {
+        match kind {
+            OpKind::Append => {
+                if let Some(file) = living.get_mut(&file) {
+                    file.append(size_bytes);
+                }
+            }
+            OpKind::Truncate => {
+                if let Some(file) = living.get_mut(&file) {
+                    file.size_bytes = size_bytes;
+                }
+            }
+            OpKind::Delete => {
+                if let Some(file) = living.remove(&file) {
+                    self.deleted(&file, at_ns);
+                }
+            }
+            _ => {}
+        }
+    }
+
     /// A file was removed. If it was made on the same day, no snapshot at the end of a day shows it.
     fn deleted(&mut self, file: &Alive, at_ns: u64) {
         let &Alive { dir, born_ns, longest_bytes, .. } = file;

@@ -91,7 +91,7 @@ pub fn run(args: Args) -> failure::Result<ExitCode> {
             out_of(&args, &sources, Path::new(to))
         }
         (None, None) => {
-            let missing = args.paths.iter().find_map(|path| missing_image(path));
+            let missing = args.paths.iter().find_map(missing_image);
             if let Some(image) = missing {
                 return Err(failure::bad_input(format!("{}: no such file", output::shown(&image))));
             }

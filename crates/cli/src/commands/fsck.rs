@@ -14,6 +14,7 @@ use serde_json::json;
 use std::fs::{File, OpenOptions};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use ufs::edit::Lock;
 use units::show;
 
 /// Check an FFS or LFS image, and repair FFS if asked.
@@ -95,12 +96,21 @@ pub fn run(args: Args) -> failure::Result<ExitCode> {
     let original = || images::open(&args.image);
     let writable = || {
         original()?;
-        let file = OpenOptions::new().read(true).write(true).open(&args.image);
-        let store = file.and_then(FileStore::new);
-        store.map_err(|error| failure::bad_input(format!("{image}: cannot open it: {error}")))
+        let no_image = |error| failure::bad_input(format!("{image}: cannot open it: {error}"));
+        let file = OpenOptions::new().read(true).write(true).open(&args.image).map_err(no_image)?;
+        // A repair below a mounted file system would damage what that one holds in memory, and be written over.
+        let lock = Lock::take(&file).map_err(|error| match error.kind() {
+            std::io::ErrorKind::WouldBlock => {
+                let next = "unmount it first (fsage umount), or repair a copy";
+                failure::environment(format!("{image} is in use: something else has locked it; {next}"))
+            }
+            _ => failure::environment(format!("{image}: cannot lock it: {error}")),
+        })?;
+        failure::Result::Ok((lock, FileStore::new(file).map_err(no_image)?))
     };
     if let Some(file) = &args.revert {
-        return revert(&args, file, writable()?, &image);
+        let (_lock, store) = writable()?;
+        return revert(&args, file, store, &image);
     }
     original()?;
     let images = images::of(&args.image);
@@ -112,7 +122,8 @@ pub fn run(args: Args) -> failure::Result<ExitCode> {
         images.may_repair()?;
         let undo = args.undo.as_deref();
         if args.in_place {
-            let (found, file) = repair(images, writable()?, undo, &image)?;
+            let (_lock, store) = writable()?;
+            let (found, file) = repair(images, store, undo, &image)?;
             file.sync_all().with_context(|| image.clone())?;
             let outcome = repaired(&*found, &image, Place::Image);
             (found, outcome)

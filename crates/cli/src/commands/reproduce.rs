@@ -4,11 +4,11 @@ use crate::failure;
 use crate::output::ResultArgs;
 use crate::progress;
 use document::Document;
-use experiment::{Bench, Reproduction, Scale, Source};
+use experiment::{Reproduction, Scale, Source, Sweeps};
 use fault::Kind;
 use serde::Serialize;
 use std::process::ExitCode;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// Run published experiments again, and show published and our figures side by side.
 ///
@@ -27,11 +27,14 @@ pub struct Args {
     #[arg(value_name = "KEY")]
     keys: Vec<String>,
     /// Show what there is, and what of each source is missing and why, instead of running anything.
-    #[arg(long, conflicts_with_all = ["keys", "quick", "seed", "seeds"])]
+    #[arg(long, conflicts_with_all = ["keys", "quick", "full", "seed", "seeds"])]
     list: bool,
     /// Run less of each than was published: seconds instead of minutes.
     #[arg(long)]
     quick: bool,
+    /// Vary what was not published over every value there is, not only those that the sentences need.
+    #[arg(long, conflicts_with = "quick")]
+    full: bool,
     /// Seed of everything random.
     #[arg(long, default_value_t = 1)]
     seed: u64,
@@ -60,22 +63,22 @@ pub fn run(args: Args) -> failure::Result<ExitCode> {
     let selected = experiment::select(&args.keys)?;
     let bar = progress::bar(0, "starting");
     let mut watch = |stage: &str, done: u64, total: Option<u64>| progress::update(&bar, stage, done, total);
+    let sweeps = if args.full { Sweeps::Whole } else { Sweeps::Short };
     let scale = if args.quick { Scale::Quick } else { Scale::Full };
     let seeds: Vec<u64> = (0..u64::from(args.seeds)).map(|n| args.seed.wrapping_add(n)).collect();
     let mut reproduction = Reproduction::new(scale, seeds.clone());
-    if seeds.len() > 1 {
-        reproduction.outcomes = experiment::run_seeds(&selected, scale, &seeds, &mut watch)?;
-    } else {
-        let mut bench = Bench::new(scale, args.seed, &mut watch);
-        for experiment in selected {
-            let start = Instant::now();
-            let outcome = experiment::run(experiment, &mut bench)?;
-            let s = start.elapsed().as_secs_f64();
-            bar.suspend(|| progress::note(&format!("{}: {s:.1} s of machine time", experiment.key)));
-            reproduction.outcomes.push(outcome);
-        }
-    }
+    let together = selected.len() > 1 || seeds.len() > 1;
+    let told = |experiment: &experiment::Experiment, seed: u64, took: Duration| {
+        let beside = if together { format!(", seed {seed}, beside others") } else { String::new() };
+        bar.suspend(|| progress::note(&format!("{}: {:.1} s{beside}", experiment.key, took.as_secs_f64())));
+    };
+    let begun = Instant::now();
+    reproduction.outcomes = experiment::run_all(&selected, (scale, sweeps), &seeds, &mut watch, &told)?;
+    let took_s = begun.elapsed().as_secs_f64();
     bar.finish_and_clear();
+    if together {
+        progress::note(&format!("all of it: {took_s:.1} s"));
+    }
     let (short, document) = (
         experiment::present::reproduction(&reproduction, false),
         experiment::present::reproduction(&reproduction, true),

@@ -9,6 +9,9 @@ use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use testkit::{Need, Tool};
 
+/// How often a command that ends by itself is begun until it is seen half way.
+const ATTEMPTS: u32 = 50;
+
 /// A directory to work in, and what fsage has for TMPDIR and for its list of what it makes.
 struct Place {
     dir: tempfile::TempDir,
@@ -39,19 +42,39 @@ impl Place {
 
     /// Kills a command with SIGKILL as soon as something is so, and says what was there then that was not before.
     fn killed(&self, args: &[&str], is_so: impl Fn() -> bool) -> Vec<String> {
+        self.killed_or_ended(args, is_so).unwrap_or_else(|| panic!("{args:?} ended before anything was seen of it"))
+    }
+
+    /// The same of a command that ends by itself. The moment is short, and on a busy machine the command may have ended
+    /// before it was seen: then `undo` takes back what it did, and it begins again.
+    fn killed_half_way(&self, args: &[&str], is_so: impl Fn() -> bool, undo: impl Fn()) -> Vec<String> {
+        for _ in 0..ATTEMPTS {
+            if let Some(left) = self.killed_or_ended(args, &is_so).filter(|_| is_so()) {
+                return left;
+            }
+            undo();
+        }
+        panic!("{args:?} was never seen half way in {ATTEMPTS} attempts");
+    }
+
+    /// None if the command ended first.
+    fn killed_or_ended(&self, args: &[&str], is_so: impl Fn() -> bool) -> Option<Vec<String>> {
         let before = self.names();
         let mut command = Command::new(env!("CARGO_BIN_EXE_fsage"));
         command.env("TMPDIR", self.dir.path().join("tmp")).env("XDG_STATE_HOME", self.dir.path().join("state"));
         command.args(args).current_dir(self.work()).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
         let mut running = Running { child: command.spawn().expect("the binary runs") };
+        let mut ended = false;
         until("it is the moment to kill it", || {
-            let ended = running.child.try_wait().expect("a child");
-            assert_eq!(ended, None, "{args:?} ended before anything was seen of it");
-            is_so()
+            ended = running.child.try_wait().expect("a child").is_some();
+            ended || is_so()
         });
+        if ended {
+            return None;
+        }
         running.signal("KILL");
         running.ends();
-        self.names().into_iter().filter(|name| !before.contains(name)).collect()
+        Some(self.names().into_iter().filter(|name| !before.contains(name)).collect())
     }
 
     /// Whether there is something whose name begins so.
@@ -80,7 +103,12 @@ fn a_copy_of_an_image_goes() {
         (&["cp", "../tree", "lfs.img:/again"], "lfs.img"),
         (&["clean", "lfs.img"], "lfs.img"),
     ] {
-        let left = place.killed(args, || place.has(&format!(".{image}.")));
+        let undo = || {
+            for (name, bytes) in ["ffs.img", "lfs.img"].iter().zip(&whole) {
+                fs::write(place.work().join(name), bytes).expect("an image");
+            }
+        };
+        let left = place.killed_half_way(args, || place.has(&format!(".{image}.")), undo);
         assert_eq!(left.len(), 1, "{args:?} had {left:?}");
         place.does(&["drive", "list"]);
         assert_eq!(place.names(), before, "{args:?}");
@@ -97,7 +125,9 @@ fn half_a_profile_goes() {
     };
     fs::write(place.work().join("a.strace"), (0..200_000).map(call).collect::<String>()).expect("a new file");
     let before = place.names();
-    let left = place.killed(&["import", "a.strace", "-o", "w.workload"], || place.has(".w.workload.partial-"));
+    let undo = || fs::remove_dir_all(place.work().join("w.workload")).expect("a profile");
+    let half = || place.has(".w.workload.partial-");
+    let left = place.killed_half_way(&["import", "a.strace", "-o", "w.workload"], half, undo);
     assert_eq!(left.len(), 1, "{left:?}");
     place.does(&["drive", "list"]);
     assert_eq!(place.names(), before);

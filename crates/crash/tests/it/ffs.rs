@@ -141,6 +141,12 @@ fn provoked() -> Vec<(Bug, String)> {
             ),
         ),
         (Bug::ReuseBeforePointer, text("write a 2528 1500; create b; write b 0 2500; fsync b")),
+        (
+            Bug::PointersStayFresh,
+            text(
+                "create b; write b 0 600; create d/c; write d/c 0 600; sync; write b 600 3000; create e; write e 0 2500; fsync e",
+            ),
+        ),
         (Bug::OldNameFirst, text("rename a b")),
         (Bug::DirectoryLengthLate, names),
         (Bug::FsckLinksBeforeNames, text("create b")),

@@ -10,7 +10,7 @@ use ffs::Ffs;
 use ffs::policy::{Integrity, Options as PolicyOptions};
 use kernel::{Lab, Machine};
 use layout::scores::score::LayoutScore;
-use std::rc::Rc;
+use std::sync::Arc;
 
 /// The file system of the study.
 pub const PLANNED_FOR: PlannedFor = PlannedFor { capacity_bytes: CAPACITY_BYTES, block_bytes: 1024 };
@@ -97,7 +97,7 @@ pub(crate) fn days(bench: &Bench<'_>) -> u32 {
 ///
 /// # Errors
 /// A word that is none; the workload does not fit.
-pub fn aged(bench: &mut Bench<'_>, words: &str) -> Result<Rc<Aged>, ExperimentError> {
+pub fn aged(bench: &mut Bench<'_>, words: &str) -> Result<Arc<Aged>, ExperimentError> {
     bench.shared(&format!("alloc96 aged {words}"), |bench| {
         let (days, seed) = (days(bench), bench.seed());
         run(words, days, seed, &mut |day, _| {

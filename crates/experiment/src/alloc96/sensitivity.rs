@@ -12,7 +12,7 @@ use crate::{
 };
 use aging::plan::alloc96::Leaving;
 use device::{Drive, Model};
-use std::rc::Rc;
+use std::sync::Arc;
 
 pub(crate) const EXPERIMENT: Experiment = Experiment {
     key: "alloc96/sensitivity",
@@ -23,11 +23,12 @@ pub(crate) const EXPERIMENT: Experiment = Experiment {
     run,
 };
 
-/// Rotational positions, the base first.
-const POSITIONS_TRIED: [u32; 4] = [POSITIONS, 4, 2, 1];
+/// Rotational positions, the base first, then those that say most.
+const POSITIONS_TRIED: [u32; 4] = [POSITIONS, 2, 1, 4];
 
-/// Where partitions begin, MiB; the last ends with the drive but for 45 MB.
-const STARTS_MIB: [u64; 4] = [0, 500, 1000, 1500];
+/// Where partitions begin, MiB: the first two in the outermost zone and in one of about the published average; that at 1,500 ends with the
+/// drive but for 45 MB.
+const STARTS_MIB: [u64; 4] = [0, 1000, 500, 1500];
 
 /// Which documents go.
 const LEAVING: [(&str, Leaving); 3] = [
@@ -67,11 +68,14 @@ fn gain([original, realloc]: [f64; 2]) -> f64 {
 }
 
 fn run(bench: &mut Bench<'_>) -> Result<Outcome, ExperimentError> {
-    let positions: &[u32] = bench.pick(&[POSITIONS, 1], &POSITIONS_TRIED);
-    let starts: &[u64] = bench.pick(&[0, 1000], &STARTS_MIB);
+    let positions = bench.sweep(&[POSITIONS, 1], &POSITIONS_TRIED[..3], &POSITIONS_TRIED);
+    let mut positions = positions.to_vec();
+    positions.sort_unstable_by_key(|positions| std::cmp::Reverse(*positions));
+    let mut starts = bench.sweep(&STARTS_MIB[..2], &STARTS_MIB[..2], &STARTS_MIB).to_vec();
+    starts.sort_unstable();
     let base = Aging::of(bench);
     // The study's pair serves other experiments too.
-    let mut pairs: Vec<[Rc<Aged>; 2]> = vec![[aged(bench, POLICIES[0].1)?, aged(bench, POLICIES[1].1)?]];
+    let mut pairs: Vec<[Arc<Aged>; 2]> = vec![[aged(bench, POLICIES[0].1)?, aged(bench, POLICIES[1].1)?]];
     let others: Vec<(&str, Aging)> = positions
         .iter()
         .skip(1)
@@ -82,18 +86,19 @@ fn run(bench: &mut Bench<'_>) -> Result<Outcome, ExperimentError> {
     })?
     .into_iter();
     while let (Some(original), Some(realloc)) = (made.next(), made.next()) {
-        pairs.push([Rc::new(original), Rc::new(realloc)]);
+        pairs.push([Arc::new(original), Arc::new(realloc)]);
     }
     let mut outcome = Outcome::new();
     describe(&mut outcome, base.days);
+    outcome.parameter("positions and partitions", bench.sweeps());
     outcome.parameter("drive", DRIVE).parameter("machine", MACHINE).parameter("metadata", "conventional");
     let mut found = Vec::new();
-    for (pair, positions) in pairs.iter().zip(positions) {
-        found.push(measure(bench, pair, *positions, starts)?);
+    for (pair, positions) in pairs.iter().zip(&positions) {
+        found.push(measure(bench, pair, *positions, &starts)?);
     }
-    let tracks = tracks(starts)?;
-    rows(&mut outcome, &found, starts, &tracks);
-    figures(&mut outcome, &found, starts);
+    let tracks = tracks(&starts)?;
+    rows(&mut outcome, &found, &starts, &tracks);
+    figures(&mut outcome, &found, &starts);
     // In the first twenty days use only rises: nothing goes.
     leaving(bench, &mut outcome, base, pairs.first().map(|pair| &*pair[0]))?;
     outcome.note(
@@ -105,7 +110,7 @@ fn run(bench: &mut Bench<'_>) -> Result<Outcome, ExperimentError> {
 
 fn measure(
     bench: &mut Bench<'_>,
-    pair: &[Rc<Aged>; 2],
+    pair: &[Arc<Aged>; 2],
     positions: u32,
     starts: &[u64],
 ) -> Result<Pair, ExperimentError> {

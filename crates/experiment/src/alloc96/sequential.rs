@@ -129,7 +129,7 @@ pub(super) fn read_96(bench: &Bench<'_>, aged: &Aged, first_sector: u64) -> Resu
 
 /// MiB a second of one phase, with files of one size.
 fn one(bench: &Bench<'_>, lab: &mut Lab<Ffs>, phase: Phase, size_kb: u64) -> Result<f64, ExperimentError> {
-    let options = Options { sizes_bytes: vec![size_kb * KB], ..options(bench) };
+    let options = Options { sizes_bytes: vec![size_kb * KB], until: phase, ..options(bench) };
     let result = workload::run_on(lab, &options, &mut |_| {})?;
     Ok(result.targets.into_iter().next_back().map_or(f64::NAN, |target| Curves(target).at(phase, size_kb)))
 }

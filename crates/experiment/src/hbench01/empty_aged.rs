@@ -51,7 +51,12 @@ fn one_position(bench: &mut Bench<'_>, words: &str, sizes: &[u64]) -> Result<Vec
     let options = mkfs_options();
     let disk = options.disk.map(|disk| DiskGeometry { positions: 1, ..disk });
     let volume = Ffs::format(&MkfsOptions { disk, ..options }, policy(words)?)?;
-    let with = Sequential { data_bytes: bench.pick(4 << 20, 32 << 20), files_per_directory: 25, piece_bytes: 4 << 20 };
+    let with = Sequential {
+        data_bytes: bench.pick(4 << 20, 32 << 20),
+        files_per_directory: 25,
+        piece_bytes: 4 << 20,
+        until: Phase::Read,
+    };
     sequential(bench, &format!("{words}, empty, one rotational position"), &volume, laboratory, sizes, with)
 }
 

@@ -82,6 +82,7 @@ fn run(bench: &mut Bench<'_>) -> Result<Outcome, ExperimentError> {
     outcome
         .parameter("file systems", "that of alloc96, realloc against realloc,smartfrags")
         .parameter("days of aging", best.aged.days.to_string())
+        .parameter("other sizes of documents", bench.sweeps())
         .parameter("data", format!("{} MiB of each size, 25 files a directory", bench.pick(4, 32)));
     aged_layout(&mut outcome, &best.aged, &smart.aged)?;
     saw_tooth(&mut outcome, &by_size, &on_empty);
@@ -240,7 +241,7 @@ fn in_fragments(volume: &Ffs) -> f64 {
 /// Standard deviations of the logarithm of the documents' sizes, at the workload's mean; its own is 2.2.
 const SIGMAS: [f64; 4] = [1.2, 1.6, 1.9, 2.5];
 /// The documents' mean size as a multiple of the workload's.
-const MEANS: [f64; 4] = [0.125, 0.25, 0.5, 2.0];
+const MEANS: [f64; 4] = [2.0, 0.5, 0.25, 0.125];
 
 /// The share of free space in fragments, original and smart, with other sizes of documents.
 struct Swept {
@@ -267,13 +268,14 @@ fn sweep(bench: &mut Bench<'_>) -> Result<Vec<Swept>, ExperimentError> {
         sizes.sigma = sigma;
         Change { name, parameters }
     };
-    let spread = SIGMAS.iter().map(|&sigma| change(format!("documents' sizes, sigma {sigma}"), Some(sigma), 1.0));
-    let larger = MEANS.iter().map(|&times| change(format!("documents' sizes, mean {times} times"), None, times));
+    let sigmas = bench.sweep(&SIGMAS[..1], &SIGMAS[..1], &SIGMAS);
+    let means = bench.sweep(&[], &MEANS[..1], &MEANS);
+    let spread = sigmas.iter().map(|&sigma| change(format!("documents' sizes, sigma {sigma}"), Some(sigma), 1.0));
+    let larger = means.iter().map(|&times| change(format!("documents' sizes, mean {times} times"), None, times));
     let changes: Vec<Change> = spread.chain(larger).collect();
-    let changes = bench.pick(&changes[..1], &changes[..]);
     let words = ["realloc,noorder", "realloc,smartfrags,noorder"];
     let stage = "aging with other sizes";
-    let found = aged_by_each(bench, stage, changes, &words, |aged| Ok(in_fragments(&aged.volume)))?;
+    let found = aged_by_each(bench, stage, &changes, &words, |aged| Ok(in_fragments(&aged.volume)))?;
     let swept = changes.iter().cloned().zip(found).filter_map(|(change, shares)| {
         let mut shares = shares.into_iter();
         let (best, smart) = (shares.next()??, shares.next()??);

@@ -13,30 +13,37 @@ pub(crate) mod validation;
 
 use crate::alloc96::aged::{Aged, aged};
 use crate::alloc96::{file_system, laboratory};
-use crate::testbed::{AtSize, Sequential, sequential};
+use crate::testbed::{AtSize, Sequential, sequential_shared};
 use crate::{Axis, Bench, ExperimentError, Figure, Series};
 use ffs::policy::{Integrity, Options};
 use ffs::{Ffs, FragAddr};
 use kernel::Volume as _;
 use posix::Extent;
-use std::rc::Rc;
+use std::sync::Arc;
 use workload::Phase;
 
 /// A file system with some choice of policies, empty and aged.
 struct Side {
-    aged: Rc<Aged>,
+    aged: Arc<Aged>,
     on_empty: Vec<AtSize>,
     on_aged: Vec<AtSize>,
 }
 
 /// Ages it, and runs the sequential benchmark on both.
 fn side(bench: &mut Bench<'_>, words: &str, sizes: &[u64]) -> Result<Side, ExperimentError> {
-    let with = Sequential { data_bytes: bench.pick(4 << 20, 32 << 20), files_per_directory: 25, piece_bytes: 4 << 20 };
+    let with = Sequential {
+        data_bytes: bench.pick(4 << 20, 32 << 20),
+        files_per_directory: 25,
+        piece_bytes: 4 << 20,
+        until: Phase::Read,
+    };
     // Metadata is written late while it is aged, which does not change where anything goes.
     let aged = aged(bench, &format!("{words},noorder"))?;
     let (empty, volume) = (file_system(words)?, as_measured(&aged.volume));
-    let on_empty = sequential(bench, &format!("{words}, empty"), &empty, laboratory, sizes, with)?;
-    let on_aged = sequential(bench, &format!("{words}, aged"), &volume, laboratory, sizes, with)?;
+    let mut on = |state: &str, volume: &Ffs| {
+        sequential_shared(bench, &format!("alloc96 {words}, {state}"), volume, laboratory, sizes, with)
+    };
+    let (on_empty, on_aged) = (on("empty", &empty)?, on("aged", &volume)?);
     Ok(Side { aged, on_empty, on_aged })
 }
 

@@ -217,7 +217,12 @@ fn most(values: &[f64]) -> f64 {
 
 fn run(bench: &mut Bench<'_>) -> Result<Outcome, ExperimentError> {
     let sizes = bench.pick(QUICK_KB.as_slice(), SIZES_KB.as_slice());
-    let with = Sequential { data_bytes: bench.pick(4 << 20, 32 << 20), files_per_directory: 100, piece_bytes: 1 << 20 };
+    let with = Sequential {
+        data_bytes: bench.pick(4 << 20, 32 << 20),
+        files_per_directory: 100,
+        piece_bytes: 1 << 20,
+        until: Phase::Delete,
+    };
     let seed = bench.seed();
     let mut places = Vec::new();
     for but in Change::ALL {

@@ -41,7 +41,7 @@ const QUICK_USES: [(&str, Use); 1] = [("homes, 20 days, 75 % full", used("home",
 
 /// Those whose churn is varied, by their numbers in [`USES`], and shares of what their personalities imply.
 const SWEPT: [usize; 3] = [4, 5, 6];
-const CHURNS: [f64; 3] = [0.125, 0.5, 2.0];
+const CHURNS: [f64; 3] = [0.125, 2.0, 0.5];
 
 /// One that is aged and measured with eight rotational positions besides.
 const POSITIONED: usize = 1;
@@ -80,6 +80,7 @@ fn run(bench: &mut Bench<'_>) -> Result<Outcome, ExperimentError> {
         found.push(homes);
     }
     let mut outcome = outcome(&found, size_bytes);
+    outcome.parameter("other churns", bench.sweeps());
     let mut variants: Vec<(usize, String, Use, u32)> = Vec::new();
     if let Some((name, what)) = uses.get(if full { POSITIONED } else { 0 }) {
         variants.push((usize::MAX, format!("{name}, eight rotational positions"), *what, NEWFS_POSITIONS));
@@ -89,7 +90,7 @@ fn run(bench: &mut Bench<'_>) -> Result<Outcome, ExperimentError> {
             let (Some((name, what)), Some(churn)) = (USES.get(at), found.get(at).and_then(|f| f.churn)) else {
                 continue;
             };
-            for share in CHURNS {
+            for &share in bench.sweep(&[], &CHURNS[..2], &CHURNS) {
                 let what = Use { churn: Churn::BytesPerDay(churn * share), ..*what };
                 variants.push((at, format!("{name}, {share} times the churn"), what, POSITIONS));
             }

@@ -23,7 +23,12 @@ const LARGE: u64 = 4096 * K;
 
 fn run(bench: &mut Bench<'_>) -> Result<Outcome, ExperimentError> {
     let sizes: &[u64] = bench.pick(&[K, 64 * K, 96 * K, 104 * K, LARGE], &workload::seqfile::SIZES_BYTES);
-    let with = Sequential { data_bytes: bench.pick(4 << 20, 32 << 20), files_per_directory: 100, piece_bytes: 1 << 20 };
+    let with = Sequential {
+        data_bytes: bench.pick(4 << 20, 32 << 20),
+        files_per_directory: 100,
+        piece_bytes: 1 << 20,
+        until: Phase::Delete,
+    };
     let mut on = |name: &str, rotdelay_ms| {
         sequential(bench, name, &file_system(SIZE_BYTES, rotdelay_ms)?, laboratory, sizes, with)
     };

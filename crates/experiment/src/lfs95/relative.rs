@@ -78,7 +78,7 @@ impl Measure {
         let maps = FreeMaps::of(volume)?;
         // All of it has to fit into what is free for users.
         let data_bytes = self.data_bytes.min(available_bytes(volume) / 4 * 3);
-        let with = Sequential { data_bytes, files_per_directory: 25, piece_bytes: 1 << 20 };
+        let with = Sequential { data_bytes, files_per_directory: 25, piece_bytes: 1 << 20, until: Phase::Read };
         let policy = alloc96::policy(self.words)?;
         let aged = on(&maps, policy, with, self.seed)?;
         if !self.emptied.iter().any(|(bytes, _)| *bytes == data_bytes) {

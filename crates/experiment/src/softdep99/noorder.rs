@@ -2,9 +2,11 @@
 
 use super::{DRIVE, MACHINE, SIZE_BYTES, file_system, laboratory};
 use crate::testbed::{AtSize, Sequential, make_files, sequential};
-use crate::{Axis, Bench, Claim, Experiment, ExperimentError, Explain, Figure, Outcome, Published, Row, Series, Unit};
+use crate::{
+    Axis, Bench, Claim, Experiment, ExperimentError, Explain, Figure, Outcome, Published, Row, Series, Unit, parallel,
+};
 use posix::FileSystem as _;
-use std::rc::Rc;
+use std::sync::Arc;
 use units::show::size_name;
 use workload::Phase;
 
@@ -54,7 +56,12 @@ pub(super) fn sizes(bench: &Bench<'_>) -> &'static [u64] {
 
 /// What the benchmark is run with.
 pub(super) fn with(bench: &Bench<'_>) -> Sequential {
-    Sequential { data_bytes: bench.pick(4 << 20, 32 << 20), files_per_directory: 50, piece_bytes: 4 << 20 }
+    Sequential {
+        data_bytes: bench.pick(4 << 20, 32 << 20),
+        files_per_directory: 50,
+        piece_bytes: 4 << 20,
+        until: Phase::Delete,
+    }
 }
 
 fn run(bench: &mut Bench<'_>) -> Result<Outcome, ExperimentError> {
@@ -65,7 +72,7 @@ fn run(bench: &mut Bench<'_>) -> Result<Outcome, ExperimentError> {
 }
 
 /// What a mode gives at every size; the experiments of a run share it.
-pub(super) fn mode(bench: &mut Bench<'_>, word: &str) -> Result<Rc<Mode>, ExperimentError> {
+pub(super) fn mode(bench: &mut Bench<'_>, word: &str) -> Result<Arc<Mode>, ExperimentError> {
     let (sizes, with) = (sizes(bench), with(bench));
     bench.shared(&format!("softdep99 {word}"), |bench| measured(bench, word, sizes, with))
 }
@@ -73,15 +80,14 @@ pub(super) fn mode(bench: &mut Bench<'_>, word: &str) -> Result<Rc<Mode>, Experi
 fn measured(bench: &mut Bench<'_>, word: &str, sizes: &[u64], with: Sequential) -> Result<Mode, ExperimentError> {
     let volume = file_system(&format!("realloc,{word}"))?;
     let rates = sequential(bench, word, &volume, laboratory, sizes, with)?;
-    let mut writes = Vec::new();
-    for size in sizes {
+    let writes = parallel::each(bench, &format!("{word}: disk writes"), sizes, |size| {
         let files = (with.data_bytes / size).clamp(1, 500);
         let mut lab = laboratory(volume.clone())?;
         let before = lab.counters().device.writes;
         make_files(&mut lab, "d", files, *size, with.files_per_directory.into())?;
         lab.drop_caches().map_err(|error| ExperimentError::Io { doing: "writing back".to_owned(), error })?;
-        writes.push((lab.counters().device.writes - before) as f64 / files as f64);
-    }
+        Ok((lab.counters().device.writes - before) as f64 / files as f64)
+    })?;
     Ok(Mode { rates, writes })
 }
 

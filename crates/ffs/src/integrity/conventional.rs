@@ -6,13 +6,20 @@
 //! pointer leads there, and nobody else gets the old place before no pointer on the disk leads there. 4.4BSD keeps neither; found
 //! by crashes of conventional updates (docs/crash.md). Nothing is written for them but what is dirty anyway: a writer goes in
 //! another order, or waits, and only if one of the blocks is on its way while another is wanted.
+//!
+//! Most moves need neither. A cluster moves when its second block has been filled, long before anything leads to it on the disk.
+//! So it is known of each pointer whether it is fresh: set since the block that holds it last set out. What a fresh pointer leads
+//! to may move as often as it likes, and its old place is anybody's at once.
 
 use super::{About, Mode};
 use crate::Ffs;
 use crate::format::{FragAddr, NDADDR};
 use crate::planted::Bug;
 use crate::volume::pointers::way;
+use kernel::program::IoId;
 use kernel::{BlockId, Cx, Ino, Lbn};
+use rustc_hash::{FxHashMap, FxHashSet};
+use ufs::live::Piece;
 
 /// What has moved, as long as the disk may not know.
 #[derive(Clone, Debug, Default)]
@@ -20,6 +27,10 @@ pub(crate) struct Moves {
     moved: Vec<Moved>,
     /// So many are kept before those are forgotten that the disk knows of.
     most: usize,
+    /// Fresh pointers: by the block that holds them, the blocks that they lead to.
+    fresh: FxHashMap<BlockId, FxHashSet<BlockId>>,
+    /// So many holders are kept before those are forgotten that are not to be written any more.
+    most_holders: usize,
 }
 
 /// A piece of a file that lies elsewhere now.
@@ -44,7 +55,7 @@ impl Moves {
     }
 }
 
-/// Moves that are looked through before those are forgotten that the disk knows of.
+/// Moves, and holders of fresh pointers, that are looked through before those are forgotten that need not be kept.
 const MANY: usize = 64;
 
 /// Whether a block is dirty or on its way.
@@ -61,22 +72,43 @@ impl Mode for Conventional {
         cx.write(fs, id, true);
     }
 
+    /// A pointer to another place than before is fresh. One that led there already, to fewer fragments, is as it was.
+    fn placed(fs: &mut Ffs, cx: &mut Cx, ino: Ino, lbn: u64, was: Piece, now: Piece) {
+        if was.addr == now.addr {
+            return;
+        }
+        let (holder, data) = fs.holder_and_data(ino, lbn);
+        let Moves { fresh, most_holders, .. } = &mut fs.moves;
+        if fresh.len() >= *most_holders {
+            // One that is not to be written may be of a file that is gone. Forgetting too many costs a write, no more.
+            fresh.retain(|holder, _| is_pending(cx, *holder));
+            *most_holders = MANY.max(2 * fresh.len());
+        }
+        fresh.entry(holder).or_default().insert(data);
+    }
+
     fn moved(fs: &mut Ffs, cx: &mut Cx, ino: Ino, lbn: u64, from: FragAddr, frags: u32) {
         if fs.planted == Some(Bug::ReuseBeforePointer) {
             return;
         }
-        let Moves { moved, most } = &mut fs.moves;
+        let (holder, data) = fs.holder_and_data(ino, lbn);
+        let Moves { moved, most, fresh, .. } = &mut fs.moves;
+        if fresh.get(&holder).is_some_and(|fresh| fresh.contains(&data)) {
+            return;
+        }
         if moved.len() >= *most {
             let now_ns = cx.now_ns();
             moved.retain(|moved| moved.at_ns == now_ns || is_pending(cx, moved.holder));
             *most = MANY.max(2 * moved.len());
         }
-        let holder = match way(lbn, fs.g.nindir()) {
-            Some(way) if lbn >= NDADDR as u64 => BlockId { ino, lbn: Lbn(-(way.leaf as i64)) },
-            _ => fs.inode_block(ino).id,
-        };
-        let data = BlockId { ino, lbn: Lbn(lbn as i64) };
-        fs.moves.moved.push(Moved { from, frags, data, holder, at_ns: cx.now_ns() });
+        moved.push(Moved { from, frags, data, holder, at_ns: cx.now_ns() });
+    }
+
+    /// The pointers that it holds are on the disk from now on, or may be.
+    fn sets_out(fs: &mut Ffs, _cx: &mut Cx, id: BlockId, _io: IoId) {
+        if fs.planted != Some(Bug::PointersStayFresh) {
+            fs.moves.fresh.remove(&id);
+        }
     }
 
     /// The pointers of those who have left the place are on the disk first.
@@ -114,6 +146,15 @@ impl Mode for Conventional {
 }
 
 impl Ffs {
+    /// The block that holds the pointer to block `lbn` of a file, and that block as the cache knows it.
+    fn holder_and_data(&self, ino: Ino, lbn: u64) -> (BlockId, BlockId) {
+        let holder = match way(lbn, self.g.nindir()) {
+            Some(way) if lbn >= NDADDR as u64 => BlockId { ino, lbn: Lbn(-(way.leaf as i64)) },
+            _ => self.inode_block(ino).id,
+        };
+        (holder, BlockId { ino, lbn: Lbn(lbn as i64) })
+    }
+
     /// Writes what has moved and is wanted, by the block that the pointer is in and by its own.
     fn moved_data_first(&mut self, cx: &mut Cx, wanted: impl Fn(BlockId, BlockId) -> bool) {
         if self.moves.moved.is_empty() {

@@ -183,10 +183,7 @@ impl fmt::Display for Options {
             let shown = (self.integrity.is_journaled() || !word.ends_with("ordered")) && *word != "gathered";
             changed == *self && shown
         });
-        for (n, (word, _)) in in_force.enumerate() {
-            write!(f, "{}{word}", if n > 0 { "," } else { "" })?;
-        }
-        Ok(())
+        f.write_str(&in_force.map(|(word, _)| word.to_string()).collect::<Vec<_>>().join(","))
     }
 }
 

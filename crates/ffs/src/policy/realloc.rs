@@ -86,7 +86,6 @@ impl Ffs {
         }
         if !mode!(self.frees_later()) {
             self.free_blocks(cx, old);
-            return Ok(true);
         }
         let (mut addr, bytes) = (new, self.g.bsize);
         for (lbn, was) in (first..).zip(old) {

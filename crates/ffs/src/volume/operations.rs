@@ -28,16 +28,8 @@ impl Ffs {
         (node.d.mtime, node.d.ctime) = (now, now);
         let size = node.d.size;
         let block = self.file_block(self.node(ino)?, ino, lbn, target.piece);
-        if target.fresh {
-            cx.take(&block);
-            if len < target.piece.bytes {
-                cx.zero(block.id, lbn << self.g.bshift, 0);
-            }
-        } else if len < target.piece.bytes {
-            cx.read(&block);
-        } else {
-            cx.take(&block);
-        }
+        debug_assert_eq!(block.bytes, target.piece.bytes);
+        cx.take_for_writing(&block, lbn << self.g.bshift, len, target.fresh);
         let bytes = range.data.and_then(|data| data.get(done as usize..(done as usize + len as usize)));
         cx.fill(block.id, at, within, len, bytes);
         if range.sync.is_some() || within + len < bsize {

@@ -293,6 +293,59 @@ fn metadata_is_written_at_once_where_order_matters() {
     assert_eq!(live.waits(|volume, cx| volume.release(cx, ino)), 1);
 }
 
+/// A place that a block had left was written for before anybody got it, though no pointer to it had ever been on the disk: on a
+/// disk in use each new file waited for the one before it.
+#[test]
+fn what_is_new_moves_without_waiting() {
+    let mut live = Live::new(&small(16), "realloc,conventional");
+    // Every other block is free.
+    let small: Vec<Ino> = (0..100).map(|n| live.file(&format!("small {n}"), BLOCK)).collect();
+    for (n, ino) in small.iter().enumerate().step_by(2) {
+        live.remove(&format!("small {n}"), *ino);
+    }
+    live.0.run(|volume, cx| volume.sync(cx, Durability::All)).unwrap();
+    // At once, and in pieces, whose fragments move; behind the twelfth block is the indirect one, which is waited for.
+    for (n, (bytes, piece, waits)) in
+        [(64 << 10, 64 << 10, 0), (64 << 10, 1000, 0), (14 * BLOCK, 14 * BLOCK, 1)].repeat(3).into_iter().enumerate()
+    {
+        let ino = live.make(Ino(2), &format!("new {n}"), FileKind::File);
+        let before = live.0.requests().synchronous_writes;
+        for offset in (0..bytes).step_by(piece as usize) {
+            assert!(live.write(ino, offset, piece.min(bytes - offset)));
+        }
+        assert_eq!(
+            live.0.requests().synchronous_writes - before,
+            waits,
+            "file {n}, {bytes} bytes in pieces of {piece}"
+        );
+        let blocks = live.blocks(ino);
+        assert!(blocks.windows(2).take(6).all(|pair| pair[1] == pair[0] + 8), "nothing has moved: {blocks:?}");
+    }
+    assert!(live.0.volume().check().is_empty());
+}
+
+/// What the disk has a pointer to is another matter: the new one is written before anybody gets the old place, once.
+#[test]
+fn what_the_disk_knows_of_is_waited_for() {
+    let mut live = Live::new(&small(16), "realloc,conventional");
+    let grows = live.file("grows", 1000);
+    // The rest of the block, so that it cannot grow where it is.
+    let beside = live.file("beside", 6000);
+    assert_eq!(live.blocks(beside), [live.blocks(grows)[0] + 1]);
+    live.0.run(|volume, cx| volume.sync(cx, Durability::All)).unwrap();
+    let before = live.0.requests().synchronous_writes;
+    let old = live.blocks(grows)[0];
+    assert!(live.write(grows, 1000, 2000));
+    assert_ne!(live.blocks(grows)[0], old);
+    assert_eq!(live.0.requests().synchronous_writes, before, "nobody wants the place yet");
+    let taker = live.make(Ino(2), "taker", FileKind::File);
+    let between = live.0.requests().synchronous_writes;
+    assert!(live.write(taker, 0, 1000));
+    assert_eq!(live.blocks(taker)[0], old);
+    // Making the taker has written the inodes, all in one block; its data was waited for before.
+    assert_eq!((between - before, live.0.requests().synchronous_writes - between), (3, 0));
+}
+
 /// Which blocks an indirect block gives back is known from it alone, so that removing a file reads it.
 #[test]
 fn indirect_blocks_are_read_to_be_given_up() {

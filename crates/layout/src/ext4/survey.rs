@@ -95,11 +95,9 @@ impl Walk<'_> {
         let mut steps = 0u64;
         while let Some(frame) = self.stack.last_mut() {
             steps += 1;
-            if steps % 256 == 1 {
-                let so_far = Progress { files: self.walked.files, directories: self.walked.directories };
-                if posix::interrupt::requested() || !progress(so_far) {
-                    return Err(Ext4Error::Interrupted);
-                }
+            let so_far = Progress { files: self.walked.files, directories: self.walked.directories };
+            if !so_far.told(steps, progress) {
+                return Err(Ext4Error::Interrupted);
             }
             let Some(entry) = frame.rest.next() else {
                 self.stack.pop();

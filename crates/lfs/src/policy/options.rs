@@ -262,11 +262,8 @@ impl Options {
 /// As words of a target, every choice named.
 impl fmt::Display for Options {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let shown = KEYS.iter().filter_map(|key| (key.show)(self).map(|value| (key.name, value)));
-        for (n, (name, value)) in shown.enumerate() {
-            write!(f, "{}{name}={value}", if n > 0 { "," } else { "" })?;
-        }
-        Ok(())
+        let shown = |key: &Key| Some(format!("{}={}", key.name, (key.show)(self)?));
+        f.write_str(&KEYS.iter().filter_map(shown).collect::<Vec<_>>().join(","))
     }
 }
 

@@ -26,16 +26,8 @@ impl Lfs {
         self.make_room(cx, u64::from(bsize) * (1 + above), self.reserve_bytes())?;
         let target = self.block_for_writing(cx, ino, lbn, within + len)?;
         let block = self.file_block(self.node(ino)?, ino, lbn, target.piece);
-        if target.fresh {
-            cx.take(&block);
-            if len < target.piece.bytes {
-                cx.zero(block.id, lbn << self.g.bshift, 0);
-            }
-        } else if len < target.piece.bytes {
-            cx.read(&block);
-        } else {
-            cx.take(&block);
-        }
+        debug_assert_eq!(block.bytes, target.piece.bytes);
+        cx.take_for_writing(&block, lbn << self.g.bshift, len, target.fresh);
         let bytes = range.data.and_then(|data| data.get(done as usize..(done as usize + len as usize)));
         // Dirty first: a block on its way to the disk is waited for before it changes.
         cx.dirty(block.id);

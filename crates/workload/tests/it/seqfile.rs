@@ -12,6 +12,7 @@ fn options(rounds: u32, seed: u64) -> Options {
         sizes_bytes: vec![300, 1000, 4000],
         files_per_directory: 4,
         piece_bytes: 1024,
+        until: Phase::Delete,
         repeat: Repeat { rounds, warm_up: false, seed },
     }
 }
@@ -45,6 +46,21 @@ fn files_are_made_read_overwritten_and_removed_in_creation_order() {
     expected.push(format!("rmdir {top}"));
     assert_eq!(fs.log, expected);
     assert!(fs.nodes.is_empty());
+}
+
+/// What is measured until then is the same, and nothing stays behind.
+#[test]
+fn later_phases_can_be_left_out() {
+    let run = |until| {
+        let mut fs = Fake::default();
+        let result = workload::run_on(&mut fs, &Options { until, ..one_size(1000) }, &mut |_| {}).unwrap();
+        assert!(fs.nodes.is_empty(), "{until:?} leaves something behind");
+        result.targets[0].points[0].phases.clone()
+    };
+    let all = run(Phase::Delete);
+    for (until, phases) in [(Phase::Create, 1), (Phase::Read, 2), (Phase::Overwrite, 3)] {
+        assert_eq!(run(until), all[..phases], "until {until:?}");
+    }
 }
 
 #[test]

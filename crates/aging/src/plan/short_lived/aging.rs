@@ -1,17 +1,16 @@
 //! Short-lived files of another aging workload, and in what steps it changes files.
 
 use super::habits::Watcher;
-use super::{Alive, Collector, ShortLived};
+use super::{Alive, Collector, Living, ShortLived};
 use crate::format::Reader;
 use crate::plan::{PlanError, inputs::input};
 use crate::{DAY_NS, NodeId, OpKind};
-use rustc_hash::FxHashMap;
 use std::path::Path;
 
 /// Reads them. The first day, which makes the tree that the workload begins with, is left out.
 pub(super) fn read(path: &Path) -> Result<ShortLived, PlanError> {
     let reader = Reader::open(path)?;
-    let mut alive: FxHashMap<NodeId, Alive> = FxHashMap::default();
+    let mut alive = Living::<NodeId>::default();
     let mut collector = Collector::default();
     let mut watcher = Watcher::new();
     let mut now_ns = 0;
@@ -24,21 +23,7 @@ pub(super) fn read(path: &Path) -> Result<ShortLived, PlanError> {
                     let (born_ns, size_bytes) = (op.t_ns, op.size_bytes);
                     alive.insert(op.node, Alive { dir: op.dir.0, born_ns, size_bytes, longest_bytes: size_bytes });
                 }
-                OpKind::Append => {
-                    if let Some(file) = alive.get_mut(&op.node) {
-                        file.append(op.size_bytes);
-                    }
-                }
-                OpKind::Truncate => {
-                    if let Some(file) = alive.get_mut(&op.node) {
-                        file.size_bytes = op.size_bytes;
-                    }
-                }
-                OpKind::Delete => {
-                    let Some(file) = alive.remove(&op.node) else { continue };
-                    collector.deleted(&file, op.t_ns);
-                }
-                _ => {}
+                kind => collector.changed(&mut alive, op.node, kind, op.size_bytes, op.t_ns),
             }
         }
     }

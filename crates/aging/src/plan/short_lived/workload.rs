@@ -1,10 +1,9 @@
 //! Short-lived files of a recorded workload.
 
-use super::{Alive, Collector, ShortLived};
+use super::{Alive, Collector, Living, ShortLived};
 use crate::plan::profile::script::Script;
 use crate::plan::{PlanError, inputs::input};
 use crate::{DAY_NS, OpKind};
-use rustc_hash::FxHashMap;
 use std::path::Path;
 
 /// No directory of the script's: the root.
@@ -13,7 +12,7 @@ const ROOT: u64 = u64::MAX;
 /// Reads them. A file that outlives the trace counts as lasting.
 pub(super) fn read(path: &Path) -> Result<ShortLived, PlanError> {
     let script = Script::read(path)?;
-    let mut alive: FxHashMap<u32, Alive> = FxHashMap::default();
+    let mut alive = Living::<u32>::default();
     let mut collector = Collector::default();
     for op in &script.ops {
         match op.kind {
@@ -21,21 +20,7 @@ pub(super) fn read(path: &Path) -> Result<ShortLived, PlanError> {
                 let dir = op.dir.map_or(ROOT, u64::from);
                 alive.insert(op.node, Alive { dir, born_ns: op.t_ns, size_bytes: 0, longest_bytes: 0 });
             }
-            OpKind::Append => {
-                if let Some(file) = alive.get_mut(&op.node) {
-                    file.append(op.size_bytes);
-                }
-            }
-            OpKind::Truncate => {
-                if let Some(file) = alive.get_mut(&op.node) {
-                    file.size_bytes = op.size_bytes;
-                }
-            }
-            OpKind::Delete => {
-                let Some(file) = alive.remove(&op.node) else { continue };
-                collector.deleted(&file, op.t_ns);
-            }
-            _ => {}
+            kind => collector.changed(&mut alive, op.node, kind, op.size_bytes, op.t_ns),
         }
     }
     // A trace of some hours is a day's: nobody traces idle hours on purpose.

@@ -15,6 +15,7 @@ use bare::Layout;
 use findings::All;
 use sizes::{Curves, System};
 use updates::{Case, Kind, MACHINE, Size};
+use workload::Phase;
 use workload::hotcold::Skew;
 
 pub(crate) const EXPERIMENT: Experiment = Experiment {
@@ -68,8 +69,12 @@ fn cases(utilisations: &[f64], eighths: &[u64]) -> Vec<Case> {
 
 fn run(bench: &mut Bench<'_>) -> Result<Outcome, ExperimentError> {
     let sizes_kb = bench.pick(sizes::QUICK_KB.as_slice(), sizes::SIZES_KB.as_slice());
-    let with =
-        Sequential { data_bytes: bench.pick(512 << 10, 32 << 20), files_per_directory: 100, piece_bytes: 1 << 20 };
+    let with = Sequential {
+        data_bytes: bench.pick(512 << 10, 32 << 20),
+        files_per_directory: 100,
+        piece_bytes: 1 << 20,
+        until: Phase::Delete,
+    };
     let size =
         bench.pick(Size { smaller: 8, warm_up: 0.4, measured: 0.2 }, Size { smaller: 1, warm_up: 4.0, measured: 1.0 });
     let utilisations = bench.pick([0.55].as_slice(), [0.4, 0.55, 0.7].as_slice());
