@@ -42,6 +42,7 @@ mod run_time;
 mod schemas;
 mod signals;
 mod snapshot;
+mod sweep;
 mod targets;
 mod verify;
 mod width;

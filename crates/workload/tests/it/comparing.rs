@@ -13,6 +13,7 @@ fn options(rounds: u32) -> Options {
         sizes_bytes: vec![300, 1000],
         files_per_directory: 25,
         piece_bytes: 1024,
+        until: Phase::Delete,
         repeat: Repeat { rounds, warm_up: false, seed: 1 },
     }
 }
