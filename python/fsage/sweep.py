@@ -6,10 +6,11 @@
     done = fsage.sweep("modes.toml", dask="tcp://10.0.0.1:8786")     # a cluster, or a dask.distributed.Client
     done.to_polars()                                                 # the figures: a row each
 
-This is plain Python around the command ``fsage sweep``, which lists the tasks, runs them and keeps what becomes of them. Dask carries numbers
-of tasks to workers and journals back, so the data set is the same byte for byte wherever the tasks ran. What tasks read is sent to each
-worker once. Tasks travel in batches of a few seconds. A worker that is lost costs the batch it was running. A client that is
-killed costs what it had not been sent yet: started again, it goes on.
+This is plain Python around the command ``fsage sweep``, which lists the tasks, runs them and keeps what becomes of
+them. Dask carries numbers of tasks to workers and journals back, so the data set is the same byte for byte wherever
+the tasks ran. What tasks read is sent to each worker once. Tasks travel in batches of a few seconds. A worker that is
+lost costs the batch it was running. A client that is killed costs what it had not been sent yet: started again, it
+goes on.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ import tempfile
 import time
 import uuid
 from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, Optional, Union
 
@@ -67,14 +69,17 @@ _Path = Union[str, "os.PathLike[str]"]
 
 #: Batches in flight for each thread of the cluster: one runs while the next one travels.
 _IN_FLIGHT = 2
-#: How often what has come back is taken into the data set, seconds.
+#: How often what has come back is taken into the data set at most, seconds; and at most in one part of so many of the
+#: time.
 _COLLECT_EVERY_S = 30.0
+_COLLECT_ONE_IN = 10
 
 
 class Sweep:
     """A sweep that has been run.
 
-    `folder` holds the data set (docs/formats.md), `document` is what ``fsage sweep --json`` prints: `tasks`, `ended`, `failed`, `failures`, `report`.
+    `folder` holds the data set (docs/formats.md), `document` is what ``fsage sweep --json`` prints: `tasks`, `ended`,
+    `failed`, `failures`, `report`.
     """
 
     def __init__(self, folder: Path, document: dict[str, Any]) -> None:
@@ -118,14 +123,17 @@ def sweep(
 ) -> Sweep:
     """Runs a sweep, or goes on with it, and returns it with its report.
 
-    `spec`: the sweep's file, or what is in it as a dictionary; then `output` is needed, and the file is written beside it.
+    `spec`: the sweep's file, or what is in it as a dictionary; then `output` is needed, and the file is
+    written beside it.
     `output`: the folder (by default ``NAME.sweep`` in the working directory).
-    `dask`: a `dask.distributed.Client`, or a scheduler's address; without it, `jobs` processes at a time of this machine.
+    `dask`: a `dask.distributed.Client`, or a scheduler's address; without it, `jobs` processes at a time of
+    this machine.
     `batch_seconds`: how long the tasks of a batch take together on a worker, about.
     `metric`, `part`, `html`: what the report is about, and a file for it.
     `program`: the command fsage. It is sent to the workers, unless `program_on_workers` says where they have the same.
 
-    Tasks that fail are no exception: `Sweep.failed` counts them. Raises `UsageError`, `InputError` or `HostError` where the sweep itself cannot be.
+    Tasks that fail are no exception: `Sweep.failed` counts them. Raises `UsageError`, `InputError` or
+    `HostError` where the sweep itself cannot be.
     """
     command = Path(os.fspath(program)) if program is not None else _binary()
     file, folder = _places(spec, output)
@@ -185,7 +193,9 @@ _CLASSES = {1: CheckError, 2: UsageError, 3: HostError, 4: InputError}
 def _call(command: Path, arguments: Sequence[str], quiet: bool = False) -> dict[str, Any]:
     """Runs fsage with ``--json`` and returns what it prints. Tasks that failed (exit code 1) are a result."""
     errors = subprocess.PIPE if quiet else None
-    done = subprocess.run([str(command), *arguments, "--json"], stdout=subprocess.PIPE, stderr=errors, stdin=subprocess.DEVNULL)
+    done = subprocess.run(
+        [str(command), *arguments, "--json"], stdout=subprocess.PIPE, stderr=errors, stdin=subprocess.DEVNULL
+    )
     if done.returncode in (0, 1) and done.stdout:
         return json.loads(done.stdout)
     said = (done.stderr or b"").decode(errors="replace").strip().splitlines()
@@ -205,9 +215,11 @@ def _ranges(numbers: Sequence[int]) -> str:
 
 
 def _run_batch(bundle: dict[str, Any], numbers: str) -> dict[str, Any]:
-    """On a worker: runs tasks, and returns their part of the sweep as files. It uses the standard library alone: workers need no fsage."""
+    """On a worker: runs tasks, and returns their part of the sweep as files.
+
+    It uses the standard library alone: workers need no fsage.
+    """
     import io
-    import os
     import shutil
     import subprocess
     import tarfile
@@ -235,7 +247,18 @@ def _run_batch(bundle: dict[str, Any], numbers: str) -> dict[str, Any]:
     part = Path(tempfile.mkdtemp(prefix="part-", dir=home))
     began = time.monotonic()
     try:
-        arguments = [program, "sweep", str(place / bundle["spec"]), "--tasks", numbers, "-o", str(part), "--jobs", "1", "--json"]
+        arguments = [
+            program,
+            "sweep",
+            str(place / bundle["spec"]),
+            "--tasks",
+            numbers,
+            "-o",
+            str(part),
+            "--jobs",
+            "1",
+            "--json",
+        ]
         done = subprocess.run(arguments, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, stdin=subprocess.DEVNULL)
         if done.returncode not in (0, 1):
             said = done.stderr.decode(errors="replace").strip().splitlines()
@@ -269,7 +292,9 @@ class _Cluster:
         try:
             from distributed import Client
         except ImportError:
-            raise HostError("dask.distributed is not installed; get it with: python3 -m pip install 'dask[distributed]'") from None
+            raise HostError(
+                "dask.distributed is not installed; get it with: python3 -m pip install 'dask[distributed]'"
+            ) from None
         listed = _call(self.command, ["sweep", str(self.file), "--list"], quiet=True)
         self.collect()
         numbers = self.to_do(int(listed["tasks"]))
@@ -284,6 +309,8 @@ class _Cluster:
             if own:
                 client.close()
             self.collect()
+            # What a killed client left half written is in nobody's way, and goes with the rest.
+            shutil.rmtree(self.parts, ignore_errors=True)
 
     def to_do(self, tasks: int) -> list[int]:
         """Numbers of the tasks that have not ended; with `retry_failed`, those too that failed."""
@@ -296,7 +323,7 @@ class _Cluster:
         return sorted(numbers)
 
     def bundle(self, inputs: Sequence[str]) -> dict[str, Any]:
-        """What a worker needs: the sweep's file, what its tasks read, and the program; as the file names them, relative to it."""
+        """What a worker needs: the sweep's file, what its tasks read (as the file names it), and the program."""
         relative = [path for path in inputs if not os.path.isabs(path)]
         # As deep as the farthest way up, so that nothing is outside.
         up = max((posixpath.normpath(path).split("/").count("..") for path in relative), default=0)
@@ -322,7 +349,10 @@ class _Cluster:
         size, begin, ran, seconds = 1, 0, 0, 0.0
         running = as_completed()
         waiting: dict[Any, int] = {}
-        collected = said = time.monotonic()
+        said = time.monotonic()
+        # Workers go on meanwhile, and are given tasks.
+        collecting = ThreadPoolExecutor(1)
+        taken, again_at = collecting.submit(float), said + _COLLECT_EVERY_S
         while begin < len(numbers) or waiting:
             while begin < len(numbers) and len(waiting) < _IN_FLIGHT * threads:
                 # The last batches are small, so that all threads end at about the same time.
@@ -340,13 +370,16 @@ class _Cluster:
             size = max(1, int(self.batch_seconds / max(seconds / ran, 1e-4)))
             threads = max(1, sum(client.nthreads().values()))
             now = time.monotonic()
-            if now - collected > _COLLECT_EVERY_S:
-                self.collect()
-                collected = now
+            if taken.done() and now > again_at:
+                # The data set is written anew each time: the larger it is, the less often.
+                again_at = now + max(_COLLECT_EVERY_S, _COLLECT_ONE_IN * taken.result())
+                taken = collecting.submit(self.collect)
             if now - said > _COLLECT_EVERY_S:
                 left = seconds / ran * (len(numbers) - ran) / threads
                 print(f"fsage: {ran} of {len(numbers)} tasks done, {left:.0f} s left", file=sys.stderr)
                 said = now
+        collecting.shutdown()
+        taken.result()
 
     def keep(self, files: Mapping[str, bytes]) -> None:
         """Writes a part to the disk, whole or not at all."""
@@ -356,15 +389,16 @@ class _Cluster:
             (growing / name).write_bytes(data)
         growing.rename(self.parts / f"part-{uuid.uuid4().hex}")
 
-    def collect(self) -> None:
-        """Takes the parts that are there into the data set."""
+    def collect(self) -> float:
+        """Takes the parts that are there into the data set. How long that took, seconds."""
+        began = time.monotonic()
         parts = sorted(self.parts.glob("part-*")) if self.parts.is_dir() else []
         if parts:
             arguments = ["sweep", str(self.file), "-o", str(self.folder), "--collect", *map(str, parts)]
             _call(self.command, arguments, quiet=True)
-        if self.parts.is_dir():
-            # What a killed client left half written is in nobody's way, and goes with the rest.
-            shutil.rmtree(self.parts)
+        for part in parts:
+            shutil.rmtree(part)
+        return time.monotonic() - began
 
 
 def main() -> int:

@@ -17,8 +17,9 @@ use sweep::{Folder, Outcome, Spec, Task, Tasks};
 
 /// Run a command for every combination of the values in a file, and keep all results in one data set.
 ///
-/// Each combination is a task: a process of its own, whose figures are kept as it ends. Ended at any moment, by kill -9 too, the same command goes on
-/// where it was. The data set does not depend on how many tasks ran at a time, in which order, where, or how often it was interrupted.
+/// Each combination is a task: a process of its own, whose figures are kept as it ends. Ended at any moment, by kill -9
+/// too, the same command goes on where it was. The data set does not depend on how many tasks ran at a time, in which
+/// order, where, or how often it was interrupted.
 #[derive(clap::Args, Debug)]
 #[command(after_help = "\
 Examples:
@@ -44,7 +45,8 @@ pub struct Args {
     /// The folder that it grows in (default: NAME.sweep in this directory, NAME as the file is called).
     #[arg(long, short, value_name = "DIR")]
     output: Option<PathBuf>,
-    /// How many tasks run at a time (default: one for each processor; one where tasks are timed by the clock, on mounted targets).
+    /// How many tasks run at a time (default: one for each processor; one where tasks are timed by the clock, on
+    /// mounted targets).
     #[arg(long, short, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     jobs: Option<u16>,
     /// Run tasks again that have failed.
@@ -65,13 +67,15 @@ pub struct Args {
     /// Show the report of what is there, and run nothing.
     #[arg(long, conflicts_with_all = ["tasks", "collect", "dask"])]
     report: bool,
-    /// Run these tasks only (17..25, both included; 3,5,8), for a scheduler: -o names the part that --collect takes in later.
+    /// Run these tasks only (17..25, both included; 3,5,8), for a scheduler: -o names the part that --collect takes in
+    /// later.
     #[arg(long, value_name = "NUMBERS", conflicts_with_all = ["collect", "dask"], requires = "output")]
     tasks: Option<String>,
     /// Take in parts that --tasks made, and run nothing.
     #[arg(long, value_name = "PART", num_args = 1.., conflicts_with = "dask")]
     collect: Vec<PathBuf>,
-    /// Run the tasks on the Dask cluster at this address (tcp://HOST:8786); needs Python with fsage and dask.distributed.
+    /// Run the tasks on the Dask cluster at this address (tcp://HOST:8786); needs Python with fsage and
+    /// dask.distributed.
     #[arg(long, value_name = "ADDRESS")]
     dask: Option<String>,
     /// The figure that the report is about (default: the first of a result).
@@ -89,7 +93,8 @@ pub struct Args {
     /// The axis of their panels.
     #[arg(long, value_name = "AXIS")]
     panel: Option<String>,
-    /// Weigh two figures against each other: FIGURE or FIGURE:PART each, with :min or :max behind to say which way is better.
+    /// Weigh two figures against each other: FIGURE or FIGURE:PART each, with :min or :max behind to say which way is
+    /// better.
     #[arg(long, num_args = 2, value_names = ["A", "B"])]
     pareto: Option<Vec<String>>,
     /// Print the result as JSON (schema named in its first field) and nothing else on standard output.
@@ -424,7 +429,9 @@ fn dask(args: &Args, address: &str, folder: &Path) -> failure::Result<ExitCode> 
         .is_ok_and(|status| status.success());
     if !there {
         return Err(failure::environment(
-            "--dask: this python3 cannot import fsage and dask.distributed; get them with: python3 -m pip install fsage 'dask[distributed]' \
+            "--dask: this python3 cannot import fsage and dask.distributed; get them with: python3 -m pip \
+             install fsage \
+             'dask[distributed]' \
              (docs/sweeps.md says how another scheduler runs the tasks without Python)",
         ));
     }
