@@ -121,8 +121,9 @@ impl<'a> Bench<'a> {
         }
     }
 
-    /// Values that something unpublished is given: a few at the quick scale, those that the sentences need, or all.
-    pub fn sweep<'v, T>(&self, quick: &'v [T], short: &'v [T], whole: &'v [T]) -> &'v [T] {
+    /// One of three: for the quick scale, for what the sentences need, for everything. Of values that something unpublished is given, or
+    /// of how often something random is done.
+    pub fn sweep<T>(&self, quick: T, short: T, whole: T) -> T {
         match (self.scale, self.sweeps) {
             (Scale::Quick, _) => quick,
             (Scale::Full, Sweeps::Short) => short,
@@ -134,8 +135,8 @@ impl<'a> Bench<'a> {
     pub fn sweeps(&self) -> &'static str {
         match (self.scale, self.sweeps) {
             (Scale::Quick, _) => "a value or two",
-            (Scale::Full, Sweeps::Short) => "the values that the sentences need; all with --full",
-            (Scale::Full, Sweeps::Whole) => "all values",
+            (Scale::Full, Sweeps::Short) => "what the sentences need; all of it with --full",
+            (Scale::Full, Sweeps::Whole) => "all of it",
         }
     }
 
