@@ -348,7 +348,8 @@ mode = ["conventional", "softdep"]
     small_workload(d.at());
     d.line("library ours --add small.workload --on ffs:size=1G --budget 10m");
     let replays = d.at().join("ours/replays");
-    let replay = crate::common::names(&replays).into_iter().find(|name| name.ends_with(".json")).expect("a replay is kept");
+    let replay =
+        crate::common::names(&replays).into_iter().find(|name| name.ends_with(".json")).expect("a replay is kept");
     d.file(&format!("ours/replays/{replay}"));
     d.hold(&[
         "fsage.sweep/1",
