@@ -40,7 +40,7 @@ mode = ["conventional", "noorder", "softdep", "journal=async", "journal=sync"]
 drive = ["st32430n", "hp-c2247a", "dec-rz26", "nearline-7200"]
 files = [10, 20, 40, 80, 160]
 size = ["1K", "2K", "4K", "8K"]
-seed = { from = 1, to = 5 }
+seed = { from = 1, to = %d }
 """
 # About a second each on today's machines: how many files make it so is found first.
 LONG = """format = "fsage.sweep/1"
@@ -162,6 +162,7 @@ def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--program", required=True, type=lambda text: str(Path(text).resolve()))
     parser.add_argument("--seed", type=int, default=1, help="of the moments of the kills")
+    parser.add_argument("--seeds", type=int, default=5, help="400 runs each")
     parser.add_argument("--without-dask", action="store_true")
     given = parser.parse_args()
     generator = random.Random(given.seed)
@@ -177,7 +178,7 @@ def main():
 def run(given, place, generator):
     program = given.program
     spec = place / "runs.toml"
-    spec.write_text(SPEC)
+    spec.write_text(SPEC % given.seeds)
     lines = commands(program, spec)
     say(f"{len(lines)} laboratory runs; {os.cpu_count()} processors, seed {given.seed}; load {os.getloadavg()[0]:.1f}")
 
