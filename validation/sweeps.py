@@ -121,7 +121,8 @@ def in_turns(program, spec, lines, place):
     for n in range(5):
         timed("xargs", lambda: plain(program, lines, place))
         folder = place / f"turn-{n}"
-        ran = timed("sweep", lambda folder=folder: sweep_json(program, spec, folder, "--tasks", numbers, "--jobs", "2"))["ran"]
+        options = (folder, "--tasks", numbers, "--jobs", "2")
+        ran = timed("sweep", lambda options=options: sweep_json(program, spec, *options))["ran"]
         shutil.rmtree(folder)
         own.append((overhead(ran), ran["task_seconds"] / ran["tasks"]))
     median = {

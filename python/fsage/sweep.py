@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import argparse
 import hashlib
+import importlib
 import io
 import json
 import os
@@ -27,6 +28,7 @@ import sys
 import tarfile
 import tempfile
 import time
+import types
 import uuid
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -98,8 +100,7 @@ class Sweep:
 
     def to_polars(self) -> Any:
         """The figures as a polars frame: a row each, with the task's parameters."""
-        import polars
-
+        polars: Any = importlib.import_module("polars")
         return polars.read_parquet(self.figures, hive_partitioning=True)
 
     def __repr__(self) -> str:
@@ -197,7 +198,8 @@ def _call(command: Path, arguments: Sequence[str], quiet: bool = False) -> dict[
         [str(command), *arguments, "--json"], stdout=subprocess.PIPE, stderr=errors, stdin=subprocess.DEVNULL
     )
     if done.returncode in (0, 1) and done.stdout:
-        return json.loads(done.stdout)
+        document: dict[str, Any] = json.loads(done.stdout)
+        return document
     said = (done.stderr or b"").decode(errors="replace").strip().splitlines()
     message = said[-1].removeprefix("fsage: ") if said else f"fsage {' '.join(arguments)} ended with {done.returncode}"
     raise (Interrupted if done.returncode in (130, 143) else _CLASSES.get(done.returncode, HostError))(message)
@@ -219,6 +221,7 @@ def _run_batch(bundle: dict[str, Any], numbers: str) -> dict[str, Any]:
 
     It uses the standard library alone: workers need no fsage.
     """
+    import importlib
     import io
     import shutil
     import subprocess
@@ -228,9 +231,8 @@ def _run_batch(bundle: dict[str, Any], numbers: str) -> dict[str, Any]:
     from pathlib import Path
 
     try:
-        from distributed import get_worker
-
-        home = Path(get_worker().local_directory)
+        worker: Any = importlib.import_module("distributed").get_worker()
+        home = Path(worker.local_directory)
     except (ImportError, ValueError, AttributeError):
         home = Path(tempfile.gettempdir())
     place = home / f"fsage-sweep-{bundle['digest']}"
@@ -290,19 +292,18 @@ class _Cluster:
     def run(self, dask: Any) -> None:
         """Runs what is to do."""
         try:
-            from distributed import Client
+            distributed: Any = importlib.import_module("distributed")
         except ImportError:
-            raise HostError(
-                "dask.distributed is not installed; get it with: python3 -m pip install 'dask[distributed]'"
-            ) from None
+            need = "dask.distributed is not installed; get it with: python3 -m pip install 'dask[distributed]'"
+            raise HostError(need) from None
         listed = _call(self.command, ["sweep", str(self.file), "--list"], quiet=True)
         self.collect()
         numbers = self.to_do(int(listed["tasks"]))
         if not numbers:
             return
         bundle = self.bundle(listed["inputs"])
-        own = not isinstance(dask, Client)
-        client = Client(dask) if own else dask
+        own = not isinstance(dask, distributed.Client)
+        client: Any = distributed.Client(dask) if own else dask
         try:
             self.drive(client, bundle, numbers)
         finally:
@@ -342,12 +343,13 @@ class _Cluster:
 
     def drive(self, client: Any, bundle: dict[str, Any], numbers: list[int]) -> None:
         """Keeps every thread of the cluster busy until all is done."""
-        from distributed import as_completed
-
         [sent] = client.scatter([bundle], broadcast=True)
+        # Of no module that a worker would have to import: it travels whole.
+        work = types.FunctionType(_run_batch.__code__, {"__builtins__": __builtins__}, "_run_batch")
+        work.__module__ = "__main__"
         threads = max(1, sum(client.nthreads().values()))
         size, begin, ran, seconds = 1, 0, 0, 0.0
-        running = as_completed()
+        running: Any = importlib.import_module("distributed").as_completed()
         waiting: dict[Any, int] = {}
         said = time.monotonic()
         # Workers go on meanwhile, and are given tasks.
@@ -359,7 +361,7 @@ class _Cluster:
                 fair = -(-(len(numbers) - begin) // (_IN_FLIGHT * threads))
                 batch = numbers[begin : begin + max(1, min(size, fair))]
                 begin += len(batch)
-                future = client.submit(_run_batch, sent, _ranges(batch), pure=False)
+                future = client.submit(work, sent, _ranges(batch), pure=False)
                 waiting[future] = len(batch)
                 running.add(future)
             future = next(running)

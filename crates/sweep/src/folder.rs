@@ -45,7 +45,7 @@ pub struct Input {
 /// What a folder is of. Two runs go into one folder only where this is the same.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Identity {
-    /// [`SCHEMA`].
+    /// `fsage.sweep-folder/1`.
     pub schema: String,
     /// Version of fsage.
     pub version: String,
