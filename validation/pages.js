@@ -72,7 +72,8 @@
   }
 
   // What a plot shows: where its marks are and what its texts say.
-  const shown = figure => marks(figure).map(mark => mark.outerHTML).join() + figure.querySelector("svg")?.textContent;
+  const shown = figure => marks(figure).map(mark => mark.outerHTML).join() + figure.querySelector("svg")?.textContent
+    + figure.querySelector("canvas")?.toDataURL();
 
   async function controls() {
     let tried = 0;
@@ -87,13 +88,31 @@
           input.dispatchEvent(new Event("change", { bubbles: true }));
           await pause(100);
           views.add(shown(figure));
-          if (marks(figure).length === 0) problem(`a plot without marks at ${value}: ${title(figure)}`);
+          if (marks(figure).length === 0 && !figure.querySelector("canvas")) problem(`a plot without marks at ${value}: ${title(figure)}`);
           if (figure.scrollWidth > figure.clientWidth) problem(`a plot is too wide at ${value}: ${title(figure)}`);
         }
         if (views.size < 2) problem(`a control changes nothing: ${title(figure)}`);
       }
     }
     return tried;
+  }
+
+  // Every plot can be saved, as either kind of picture. Nothing is downloaded here.
+  async function saves() {
+    const files = [];
+    HTMLAnchorElement.prototype.click = function () { files.push([this.download, this.href]); };
+    for (const figure of document.querySelectorAll("figure[data-plot]")) {
+      const buttons = [...figure.querySelectorAll(".save button")];
+      if (buttons.length !== 2) problem(`a plot cannot be saved: ${title(figure)}`);
+      for (const button of buttons) {
+        const ending = "." + button.textContent.toLowerCase();
+        button.click();
+        for (let waited = 0; waited < 50 && !figure.dataset.saved?.endsWith(ending); waited++) await pause(100);
+        const [name, url] = files.pop() ?? ["", ""];
+        const whole = ending === ".png" ? url.startsWith("data:image/png") && url.length > 1000 : url.startsWith("blob:") || url.startsWith("data:image/svg");
+        if (!name.endsWith(ending) || !whole) problem(`a plot is not saved as ${ending}: ${title(figure)}`);
+      }
+    }
   }
 
   addEventListener("load", async () => {
@@ -106,6 +125,7 @@
     plots();
     texts(dark);
     const tried = await controls();
+    await saves();
     const page = document.scrollingElement;
     if (page.scrollWidth > innerWidth) {
       const wide = [...document.querySelectorAll("body *")].find(element => element.getBoundingClientRect().right > innerWidth && !element.closest(".scroll, figure, pre"));

@@ -3,7 +3,7 @@
 #
 #   validation/pages.sh [--pictures] DIR [PAGE.html...]
 #
-# Makes the pages of predict, validate, bench, age, layout and crash in DIR (or takes those named), and shows each at 1280 and at 420 pixels, in
+# Makes the pages of predict, validate, bench, age, layout, replay and crash in DIR (or takes those named), and shows each at 1280 and at 420 pixels, in
 # light and in dark, with the network shut. It fails where a plot was not drawn, shows nothing, is wider than its column or cuts its text off; where the page
 # is wider than the window; where text is small or faint; where a slider or a list changes nothing; where the console has an error or a
 # warning, or the page asks for anything that its own policy forbids (pages.js says how each is found). Then it spoils copies of a page in each of these ways and fails unless
@@ -128,6 +128,7 @@ make_pages() {
     "$FSAGE" bench seqfile ffs:realloc,size=64M ffs:original,size=64M --data 2M --sizes 16K,104K,1M --html "$DIR/bench.html" >/dev/null
     "$FSAGE" age ffs:size=64M --like home --years 0.2 --keep aged.img --html "$DIR/age.html" >/dev/null
     "$FSAGE" layout aged.img --map --html "$DIR/layout.html" >/dev/null
+    "$FSAGE" replay small.workload ffs:size=64M --repeats 2 --html "$DIR/replay.html" >/dev/null
     "$FSAGE" crash ffs:conventional,size=1M --states 300 --html "$DIR/crash.html" >/dev/null
     cd /
 }
@@ -138,7 +139,7 @@ if [ $# = 0 ]; then
     case $FSAGE in */*) FSAGE=$(realpath "$FSAGE") ;; esac
     make_pages
     MADE=yes
-    set -- "$DIR"/predict.html "$DIR"/validate.html "$DIR"/bench.html "$DIR"/age.html "$DIR"/layout.html "$DIR"/crash.html
+    set -- "$DIR"/predict.html "$DIR"/validate.html "$DIR"/bench.html "$DIR"/age.html "$DIR"/layout.html "$DIR"/replay.html "$DIR"/crash.html
 fi
 
 failed=0
@@ -166,14 +167,15 @@ done
 if [ -n "$MADE" ]; then
     # A page with which nothing is wrong: what is found in a spoiled copy of it is what was spoiled.
     must_find 'This plot failed to draw' 's/"mark":{"type":"rule"/"mark":{"type":"ruler"/'
-    must_find 'the page is [0-9]* px wide in a window' 's/<h2>/<p style="width: 2000px">wide<\/p><h2>/'
+    must_find 'the page is [0-9]* px wide in a window' 's/<h2 /<p style="width: 2000px">wide<\/p><h2 /'
     must_find 'a plot is [0-9]* px wide in a column' 's/view.width = Math.max(60, .*/view.width = 700;/' 420
     must_find 'a plot without marks' 's/datum.system === system/datum.system === 7/'
     must_find 'a control changes nothing' 's/datum.i === at/datum.i === 3/g; s/labels\[at\]/labels[3]/g'
-    must_find 'the console has an error' 's/<h2>/<script>console.error("spoiled")<\/script><h2>/'
-    must_find 'the policy forbids img-src' 's/<h2>/<img src="file:\/\/\/picture.png"><h2>/'
+    must_find 'a plot cannot be saved' 's/save_links(figure);$//'
+    must_find 'the console has an error' 's/<h2 /<script>console.error("spoiled")<\/script><h2 /'
+    must_find 'the policy forbids img-src' 's/<h2 /<img src="file:\/\/\/picture.png"><h2 /'
     must_find 'text is 7px high' 's/labelFontSize: 11/labelFontSize: 7/'
-    must_find 'text has a contrast of' 's/<h2>/<p style="color: #999">faint<\/p><h2>/'
-    must_find 'text has a contrast of' 's/<h2>/<p style="color: #666">faint<\/p><h2>/' 420 dark
+    must_find 'text has a contrast of' 's/<h2 /<p style="color: #999">faint<\/p><h2 /'
+    must_find 'text has a contrast of' 's/<h2 /<p style="color: #666">faint<\/p><h2 /' 420 dark
 fi
 echo "nothing wrong with $# pages at 2 widths in 2 schemes"

@@ -24,6 +24,7 @@ from .laboratory import Lab, LabFile, lab
 from .plans import DAY_NS, Aged, Operation, Plan, write_plan
 from .predictions import Explanation, Prediction, explain, predict, priced_calls
 from .surveys import Survey, survey
+from .sweep import Sweep, sweep
 from .systems import System
 from .workloads import Workload
 
@@ -44,6 +45,7 @@ __all__ = [
     "Prediction",
     "Result",
     "Survey",
+    "Sweep",
     "System",
     "Table",
     "UsageError",
@@ -62,6 +64,7 @@ __all__ = [
     "reproduce",
     "run",
     "survey",
+    "sweep",
     "validate",
     "write_plan",
 ]

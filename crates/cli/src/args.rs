@@ -47,7 +47,7 @@ impl Command {
     /// Whether it makes calls that a recording says, which are to stay inside the target.
     pub fn replays(&self) -> bool {
         match self {
-            Command::Replay(_) | Command::Validate(_) | Command::Quickstart(_) => true,
+            Command::Replay(_) | Command::Validate(_) | Command::Quickstart(_) | Command::Library(_) => true,
             Command::Predict(args) => args.replays(),
             _ => false,
         }
@@ -89,6 +89,8 @@ commands! {
     Replay(replay),
     Validate(validate),
     Reproduce(reproduce),
+    Sweep(sweep),
+    Library(library),
     Quickstart(quickstart),
     Completions(completions),
     Man(man),

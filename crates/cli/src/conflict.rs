@@ -31,6 +31,8 @@ const BENCH_LEAVES_TRACES: &str = "a benchmark leaves traces in the aged file sy
 const ONE_SUBJECT: &str = "a recording has one subject: a command that it starts, processes that run (--pid), a control group (--cgroup), \
      or a mount (--mount); record each by itself";
 const ONE_VIEW: &str = "each shows something else of a file; run it once for each";
+const ONE_MODE: &str = "each does something else with a sweep; run it once for each";
+const SWEEP_MODES: &[&str] = &["--status", "--report", "--tasks", "--collect", "--dask"];
 
 #[rustfmt::skip]
 const REASONS: &[Reason] = &[
@@ -87,6 +89,12 @@ const REASONS: &[Reason] = &[
     reason("record", "--mount", &["CMD", "--pid", "--cgroup"], ONE_SUBJECT),
     reason("reproduce", "--full", &["--quick"], "--full varies more of what was not published, --quick hardly anything; leave one out"),
     reason("reproduce", "--list", &["KEY", "--quick", "--full", "--seed", "--seeds"], "--list shows what there is, and runs nothing; leave one out"),
+    reason("sweep", "--list", &["--dry-run", "--status", "--report", "--tasks", "--collect", "--dask"], ONE_MODE),
+    reason("sweep", "--dry-run", SWEEP_MODES, ONE_MODE),
+    reason("sweep", "--status", &["--report", "--tasks", "--collect", "--dask"], ONE_MODE),
+    reason("sweep", "--report", &["--tasks", "--collect", "--dask"], ONE_MODE),
+    reason("sweep", "--tasks", &["--collect", "--dask"], ONE_MODE),
+    reason("sweep", "--collect", &["--dask"], ONE_MODE),
     reason("snapshot", "--into", &["--output"], "--into chooses the name, --output is one; leave one out"),
     reason("snapshot", "--quiet", &["--json"], "--quiet prints nothing, --json a result; leave one out"),
 ];

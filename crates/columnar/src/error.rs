@@ -36,7 +36,7 @@ pub enum FileError {
         format: &'static Format,
     },
     /// The output is there already.
-    #[error("{}: already exists; choose another name or ask for it to be overwritten", path.display())]
+    #[error("{}: already exists; --overwrite replaces it, or choose another name", path.display())]
     Exists {
         /// The file or directory.
         path: PathBuf,

@@ -270,6 +270,116 @@ pub fn lines(title: &str, x: (&str, bool), y: (&str, bool), points: &[(String, f
     Plot { title: title.to_owned(), spec }
 }
 
+/// A point of [`multiples`].
+pub struct Multiple<'a> {
+    /// Which panel it is in; empty where there is one.
+    pub panel: &'a str,
+    /// Which line it is on; empty where there is one.
+    pub series: &'a str,
+    /// Where across, as text.
+    pub x: &'a str,
+    /// The same as a number, where the axis is one of numbers.
+    pub x_number: Option<f64>,
+    /// The value and its interval.
+    pub y: f64,
+    #[allow(missing_docs)]
+    pub low: f64,
+    #[allow(missing_docs)]
+    pub high: f64,
+}
+
+/// Panels side by side on common axes, of lines (of dots, where the axis across is of names) with intervals. Panels, lines and names appear in the
+/// order of their first point.
+pub fn multiples(title: &str, x_title: &str, y_title: &str, points: &[Multiple<'_>]) -> Plot {
+    let mut panels: Vec<&str> = Vec::new();
+    for point in points {
+        if !panels.contains(&point.panel) {
+            panels.push(point.panel);
+        }
+    }
+    let is_numeric = points.iter().all(|p| p.x_number.is_some());
+    let value = |p: &Multiple<'_>| {
+        let x = p.x_number.map_or_else(|| Value::from(p.x), Value::from);
+        json!({ "panel": p.panel, "series": p.series, "x": x, "y": p.y, "low": p.low, "high": p.high })
+    };
+    let values: Vec<Value> = points.iter().map(value).collect();
+    let kind = if is_numeric { "quantitative" } else { "nominal" };
+    let mut x = json!({ "field": "x", "type": kind, "title": x_title });
+    if is_numeric {
+        x["scale"] = json!({ "zero": false });
+    } else {
+        x["sort"] = Value::Null;
+    }
+    let has_series = points.iter().any(|p| !p.series.is_empty());
+    let mut encoding = json!({ "x": x });
+    if has_series {
+        encoding["color"] = json!({ "field": "series", "type": "nominal", "title": null, "sort": null, "scale": { "range": palette() } });
+    }
+    if !is_numeric && has_series {
+        encoding["xOffset"] = json!({ "field": "series", "type": "nominal", "sort": null });
+    }
+    let y = |field: &str| json!({ "field": field, "type": "quantitative", "title": y_title });
+    let mark = if is_numeric {
+        json!({ "type": "line", "point": true, "tooltip": true })
+    } else {
+        json!({ "type": "point", "filled": true, "size": 60, "opacity": 1, "tooltip": true })
+    };
+    let layer = json!([
+        { "mark": { "type": "rule", "strokeWidth": 1.5, "opacity": 0.6 },
+          "encoding": { "y": y("low"), "y2": { "field": "high" } } },
+        { "mark": mark, "encoding": { "y": y("y") } },
+    ]);
+    let spec = if panels.len() > 1 {
+        let columns = panels.len().min(3);
+        let width = (WIDTH - 80) / u32::try_from(columns).unwrap_or(1) - 30;
+        json!({
+            "$schema": SCHEMA,
+            "data": { "values": values },
+            "facet": { "field": "panel", "type": "nominal", "sort": panels, "title": null, "header": { "labelFontWeight": "bold" } },
+            "columns": columns,
+            "spec": { "width": width, "height": 180, "encoding": encoding, "layer": layer },
+        })
+    } else {
+        json!({ "$schema": SCHEMA, "width": WIDTH, "height": 280, "data": { "values": values }, "encoding": encoding, "layer": layer })
+    };
+    Plot { title: title.to_owned(), spec }
+}
+
+/// A point of [`front`].
+pub struct Weighed<'a> {
+    /// What it is.
+    pub name: &'a str,
+    /// Its two figures.
+    pub x: f64,
+    #[allow(missing_docs)]
+    pub y: f64,
+    /// Whether nothing beats it.
+    pub on_front: bool,
+}
+
+/// Two figures of many things, and which of them nothing beats in both, joined by a line.
+pub fn front(title: &str, x_title: &str, y_title: &str, points: &[Weighed<'_>]) -> Plot {
+    let value = |p: &Weighed<'_>| json!({ "name": p.name, "x": p.x, "y": p.y, "on": if p.on_front { "on the front" } else { "beaten" } });
+    let values: Vec<Value> = points.iter().map(value).collect();
+    let axis = |field: &str, title: &str| json!({ "field": field, "type": "quantitative", "title": title, "scale": { "zero": false } });
+    let places = ["on the front", "beaten"];
+    let spec = json!({
+        "$schema": SCHEMA,
+        "width": WIDTH,
+        "height": 360,
+        "data": { "values": values },
+        "encoding": { "x": axis("x", x_title), "y": axis("y", y_title) },
+        "layer": [
+            { "transform": [{ "filter": "datum.on == 'on the front'" }],
+              "mark": { "type": "line", "color": PALETTE[5], "strokeDash": [4, 3] }, "encoding": { "order": { "field": "x", "type": "quantitative" } } },
+            { "mark": { "type": "point", "filled": true, "size": 60, "opacity": 0.9, "tooltip": { "content": "data" } },
+              "encoding": { "color": { "field": "on", "type": "nominal", "title": null,
+                                       "scale": { "domain": places, "range": [PALETTE[5], PALETTE[9]] } } } },
+        ],
+    });
+    Plot { title: title.to_owned(), spec }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -61,8 +61,8 @@ pub fn figures(table: &Table) -> Vec<Figure> {
                 match column.key.as_str() {
                     key if SYSTEMS.contains(&key) => system.clone_from(text),
                     key if CALLS.contains(&key) && call.is_empty() => call.clone_from(text),
-                    // What a cost means is the same in every row of it.
-                    "meaning" | "unit" => {}
+                    // What a cost means is the same in every row of it, and a place is a matter of the order.
+                    "meaning" | "unit" | "place" => {}
                     _ if text.is_empty() => {}
                     _ => items.push(text.as_str()),
                 }

@@ -10,5 +10,6 @@ mod spread;
 
 pub use middle::{QUANTILES, mean, median, midmean, nearest_rank, pearson, quantile, rms};
 pub use spread::{
-    CERTAIN, Estimate, bootstrap, coverage_of_rounds, median_interval, middle_95, midmean_interval, outliers,
+    CERTAIN, Estimate, bootstrap, coverage_of_rounds, mean_interval, median_interval, middle_95, midmean_interval,
+    outliers,
 };

@@ -38,6 +38,21 @@ pub fn midmean_interval(rounds: &[f64], seed: u64) -> (f64, f64) {
     bootstrap(rounds, seed, midmean_of_sorted)
 }
 
+/// The bootstrap interval of the mean over values; of one value, that value twice.
+pub fn mean_interval(values: &[f64], seed: u64) -> (f64, f64) {
+    if values.is_empty() {
+        return (0.0, 0.0);
+    }
+    let mut rng = Xoshiro256PlusPlus::seed_from_u64(seed);
+    // A mean needs no order: thousands of values are no matter of seconds.
+    let mut draw = || {
+        let drawn = (0..values.len()).filter_map(|_| values.get(index(&mut rng, values.len())));
+        drawn.sum::<f64>() / values.len() as f64
+    };
+    let mut means: Vec<f64> = (0..RESAMPLES).map(|_| draw()).collect();
+    middle_95(&mut means)
+}
+
 /// The central 95 % of draws, which are sorted on the way; (0, 0) of none.
 pub fn middle_95(draws: &mut [f64]) -> (f64, f64) {
     draws.sort_by(f64::total_cmp);
@@ -156,6 +171,19 @@ mod tests {
             covered += usize::from((low..=high).contains(&6.0));
         }
         assert!((255..=298).contains(&covered), "{covered} of 300");
+    }
+
+    #[test]
+    fn the_interval_of_the_mean_covers_it_about_as_often_as_it_says() {
+        let mut rng = Xoshiro256PlusPlus::seed_from_u64(12);
+        let mut covered = 0;
+        for trial in 0..300 {
+            let (low, high) = mean_interval(&rounds(16, &mut rng), trial);
+            covered += usize::from((low..=high).contains(&6.0));
+        }
+        assert!((255..=298).contains(&covered), "{covered} of 300");
+        assert_eq!(mean_interval(&[4.0], 5), (4.0, 4.0));
+        assert_eq!(mean_interval(&[], 5), (0.0, 0.0));
     }
 
     #[test]

@@ -40,7 +40,7 @@ Examples:
   fsage predict web.workload data.system --here /mnt/data --rescale")]
 pub struct Args {
     /// Workload profiles (directories), then system profiles: files, or bundled ones by name (ext4, or bundled:ext4; bundled: all).
-    #[arg(value_name = "W.workload… S.system", required = true, num_args = 2..)]
+    #[arg(value_names = ["W.workload", "S.system"], required = true, num_args = 2..)]
     inputs: Vec<PathBuf>,
     /// Show everything: every call type, cost, directory, cache and warning.
     #[arg(long)]

@@ -92,6 +92,9 @@ enum DataArg {
     Sparse,
 }
 
+/// Schema of the result.
+pub const SCHEMA: &str = "fsage.replay/1";
+
 #[derive(Serialize)]
 struct Output<'a> {
     workload: String,
@@ -134,7 +137,7 @@ pub fn run(args: Args) -> failure::Result<ExitCode> {
     let (result, repeats) = replay::present::Repeats::of(&results);
     let workload = output::shown(&args.workload);
     let document = replay::present::replay(&workload, result, repeats.as_ref());
-    args.result.emit("fsage.replay/1", &Output { workload, result, repeats: repeats.as_ref() }, &document)?;
+    args.result.emit(SCHEMA, &Output { workload, result, repeats: repeats.as_ref() }, &document)?;
     let differing = result.differences.total as f64 / result.calls.max(1) as f64;
     match args.max_differences {
         Some(limit) if differing > limit => Ok(failure::code(Kind::Check)),

@@ -4,14 +4,15 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Component, Path, PathBuf};
 use std::process::Command;
 
-fn top() -> PathBuf {
+/// The top of the repository.
+pub fn top() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap()
 }
 
 /// The pages of the repository, with their text.
 fn pages() -> BTreeMap<PathBuf, String> {
     let of = |directory: PathBuf| std::fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().path());
-    let paths = of(top()).chain(of(top().join("docs"))).filter(|path| path.extension().is_some_and(|e| e == "md"));
+    let paths = of(top()).chain(of(top().join("docs"))).chain(of(top().join("docs/how-to"))).filter(|path| path.extension().is_some_and(|e| e == "md"));
     paths.map(|path| (path.clone(), std::fs::read_to_string(path).unwrap())).collect()
 }
 
@@ -145,12 +146,18 @@ fn schemas(directory: &Path, found: &mut BTreeSet<String>) {
     }
 }
 
-#[test]
-fn each_schema_is_on_a_page() {
+/// The schemas that the crates write.
+pub fn schemas_of_the_sources() -> BTreeSet<String> {
     let mut found = BTreeSet::new();
     for room in std::fs::read_dir(top().join("crates")).unwrap() {
         schemas(&room.unwrap().path().join("src"), &mut found);
     }
+    found
+}
+
+#[test]
+fn each_schema_is_on_a_page() {
+    let mut found = schemas_of_the_sources();
     assert!(found.len() > 40 && found.contains("fsage.predict/1"), "{found:?}");
     let pages = pages();
     found.retain(|schema| !pages.values().any(|page| page.contains(&format!("`{schema}`"))));

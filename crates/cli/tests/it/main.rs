@@ -25,6 +25,7 @@ mod lfs;
 mod limits;
 mod main_job;
 mod mount;
+mod pages;
 #[path = "../../../lfs/tests/it/netbsd/passes.rs"]
 mod passes;
 mod plan;
@@ -38,8 +39,10 @@ mod replay_arguments;
 mod residuals;
 mod rooms;
 mod run_time;
+mod schemas;
 mod signals;
 mod snapshot;
+mod sweep;
 mod targets;
 mod verify;
 mod width;

@@ -68,10 +68,10 @@ fn gain([original, realloc]: [f64; 2]) -> f64 {
 }
 
 fn run(bench: &mut Bench<'_>) -> Result<Outcome, ExperimentError> {
-    let positions = bench.sweep(&[POSITIONS, 1], &POSITIONS_TRIED[..3], &POSITIONS_TRIED);
+    let positions = bench.sweep(&[POSITIONS, 1][..], &POSITIONS_TRIED[..3], &POSITIONS_TRIED[..]);
     let mut positions = positions.to_vec();
     positions.sort_unstable_by_key(|positions| std::cmp::Reverse(*positions));
-    let mut starts = bench.sweep(&STARTS_MIB[..2], &STARTS_MIB[..2], &STARTS_MIB).to_vec();
+    let mut starts = bench.sweep(&STARTS_MIB[..2], &STARTS_MIB[..2], &STARTS_MIB[..]).to_vec();
     starts.sort_unstable();
     let base = Aging::of(bench);
     // The study's pair serves other experiments too.

@@ -3,6 +3,7 @@
 use columnar::FileError;
 use fault::{Fault, Kind};
 use serde::Serialize;
+use units::show;
 use system::{CachePolicy, OverrideError, Parameters, SystemProfile};
 
 /// What the caches hold when the trace begins.
@@ -187,5 +188,12 @@ fn list_missing(missing: &[MissingEntry]) -> String {
         let reason = m.reason.as_ref().map(|why| format!("; not measured: {why}")).unwrap_or_default();
         format!("{} (needed by {} calls: {}{reason})", m.class, needed.join(", "), m.meaning)
     };
-    missing.iter().map(one).collect::<Vec<_>>().join("; ")
+    // A profile whose measurement ran out of time lacks dozens: the first say enough.
+    const SAID: usize = 3;
+    let mut said: Vec<String> = missing.iter().take(SAID).map(one).collect();
+    if let Some(more) = missing.get(SAID..).filter(|more| !more.is_empty()) {
+        let names: Vec<&str> = more.iter().map(|m| m.class).collect();
+        said.push(format!("and {}: {}", show::counted(names.len() as u64, "other", "others"), names.join(", ")));
+    }
+    said.join("; ")
 }
