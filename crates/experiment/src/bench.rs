@@ -33,7 +33,8 @@ pub type Report<'a> = &'a mut dyn FnMut(&str, u64, Option<u64>);
 /// A thing that is made once; locked while it is being made, so that who needs it too waits for it.
 type Slot = Arc<Mutex<Option<Arc<dyn Any + Send + Sync>>>>;
 
-/// What the experiments of a run have made for one another at one scale and seed, by name. Its copies are one, for any thread.
+/// What the experiments of a run have made for one another at one scale and seed, by name. Its copies are one, for any
+/// thread.
 #[derive(Clone, Default)]
 pub(crate) struct Made(Arc<Mutex<FxHashMap<String, Slot>>>);
 
@@ -43,7 +44,8 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Made {
-    /// What has been made under this name, or is made now. The name says everything that it depends on apart from scale and seed.
+    /// What has been made under this name, or is made now. The name says everything that it depends on apart from scale
+    /// and seed.
     ///
     /// # Errors
     /// As `make`, or two things of different type have the same name.
@@ -121,8 +123,8 @@ impl<'a> Bench<'a> {
         }
     }
 
-    /// One of three: for the quick scale, for what the sentences need, for everything. Of values that something unpublished is given, or
-    /// of how often something random is done.
+    /// One of three: for the quick scale, for what the sentences need, for everything. Of values that something
+    /// unpublished is given, or of how often something random is done.
     pub fn sweep<T>(&self, quick: T, short: T, whole: T) -> T {
         match (self.scale, self.sweeps) {
             (Scale::Quick, _) => quick,

@@ -37,7 +37,7 @@ pub struct RunOptions {
 }
 
 /// How far a run is.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Progress {
     /// Tasks of this run that have ended.
     pub done: u64,
@@ -45,15 +45,6 @@ pub struct Progress {
     pub of: u64,
     /// Those without a result.
     pub failed: u64,
-    /// How long this run has gone on, seconds.
-    pub seconds: f64,
-}
-
-impl Progress {
-    /// How long it will still take if tasks go on as they did, seconds.
-    pub fn remaining_s(&self) -> Option<f64> {
-        (self.done > 0).then(|| self.seconds / self.done as f64 * self.of.saturating_sub(self.done) as f64)
-    }
 }
 
 /// What a run came to.
@@ -167,8 +158,7 @@ pub fn run(
             if kept.is_err() {
                 stop.store(true, Ordering::Relaxed);
             }
-            let seconds = began.elapsed().as_secs_f64();
-            watch(Progress { done: ran.tasks, of: numbers.len() as u64, failed: ran.failed, seconds });
+            watch(Progress { done: ran.tasks, of: numbers.len() as u64, failed: ran.failed });
         }
         kept
     });

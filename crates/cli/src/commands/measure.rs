@@ -8,6 +8,7 @@ use fault::Kind;
 use measure::{MeasureOptions, Progress};
 use posix::Target;
 use serde::Serialize;
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
@@ -84,8 +85,13 @@ pub fn run(args: Args) -> failure::Result<ExitCode> {
     profile.save(&path)?;
     progress::note(&format!("wrote {} (seed {})", output::shown(&path), args.seed));
     if !profile.missing.is_empty() {
-        let missing: Vec<String> = profile.missing.iter().map(|(name, why)| format!("{name} ({why})")).collect();
-        progress::note(&format!("not measured: {}", missing.join(", ")));
+        let mut by_reason: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+        for (name, why) in &profile.missing {
+            by_reason.entry(why).or_default().push(name);
+        }
+        for (why, names) in by_reason {
+            progress::note(&format!("not measured, as {why}: {}", names.join(", ")));
+        }
     }
     let mut document = system::present::system(&profile);
     let check = if args.check { Some(check(&args, options, &path, &profile)?) } else { None };

@@ -8,7 +8,6 @@ use posix::Target;
 use serde::Serialize;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::time::{Duration, Instant};
 use sweep::folder::{self, Status};
 use sweep::report::Report;
 use sweep::run::{Ran, RunOptions};
@@ -105,10 +104,8 @@ pub struct Args {
     html: Option<PathBuf>,
 }
 
-/// How often a run that nobody watches says how far it is.
-const SAY_EVERY: Duration = Duration::from_secs(30);
 /// Tasks whose arguments are checked before any of them runs.
-const CHECKED_MAX: u64 = 20_000;
+const CHECKED_MAX: usize = 20_000;
 /// Tasks that are looked at for whether they are timed by the clock.
 const LOOKED_AT_MAX: u64 = 1000;
 
@@ -137,7 +134,17 @@ pub fn run(args: Args) -> failure::Result<ExitCode> {
         result.emit(sweep::STATUS_SCHEMA, &status, &sweep::present::sweep(&spec, &status, None, None))?;
         return Ok(ExitCode::SUCCESS);
     }
-    check(&spec, &tasks)?;
+    let wanted = match &args.tasks {
+        Some(text) => {
+            let wanted = sweep::tasks::numbers(text, tasks.len());
+            Some(wanted.map_err(|why| failure::usage(format!("--tasks: {why}")))?)
+        }
+        None => None,
+    };
+    match &wanted {
+        Some(numbers) => check(&spec, &tasks, numbers)?,
+        None => check(&spec, &tasks, &Vec::from_iter(1..=tasks.len()))?,
+    }
     if args.dry_run {
         return dry_run(&args, &spec, &tasks, &folder, &result);
     }
@@ -150,10 +157,10 @@ pub fn run(args: Args) -> failure::Result<ExitCode> {
     if !args.collect.is_empty() {
         collect(&mut held, &args.collect)?;
     } else if !args.report {
-        let numbers = match &args.tasks {
-            Some(text) => numbers(text, &tasks, &held, args.retry_failed)?,
-            None => held.to_do(args.retry_failed),
-        };
+        let mut numbers = held.to_do(args.retry_failed);
+        if let Some(wanted) = &wanted {
+            numbers.retain(|number| wanted.binary_search(number).is_ok());
+        }
         ran = Some(work(&args, &spec, &tasks, &numbers, &mut held)?);
         if args.tasks.is_some() {
             return part(&spec, &numbers, &mut held, ran, &result);
@@ -209,10 +216,10 @@ fn asked(args: &Args, spec: &Spec) -> ReportSpec {
     }
 }
 
-/// Each task's arguments are what its command takes.
-fn check(spec: &Spec, tasks: &Tasks) -> failure::Result<()> {
+/// The arguments of these tasks are what their command takes.
+fn check(spec: &Spec, tasks: &Tasks, numbers: &[u64]) -> failure::Result<()> {
     let mut command = args::Cli::command();
-    for number in 1..=tasks.len().min(CHECKED_MAX) {
+    for &number in numbers.iter().take(CHECKED_MAX) {
         let Some(task) = tasks.get(spec, number) else { continue };
         let words = std::iter::once("fsage").chain(task.arguments.iter().map(String::as_str)).chain(["--json"]);
         if let Err(error) = command.try_get_matches_from_mut(words) {
@@ -226,8 +233,8 @@ fn check(spec: &Spec, tasks: &Tasks) -> failure::Result<()> {
             )));
         }
     }
-    if tasks.len() > CHECKED_MAX {
-        progress::note(&format!("the arguments of the first {CHECKED_MAX} tasks were checked, of {}", tasks.len()));
+    if numbers.len() > CHECKED_MAX {
+        progress::note(&format!("the arguments of the first {CHECKED_MAX} tasks were checked, of {}", numbers.len()));
     }
     Ok(())
 }
@@ -265,27 +272,12 @@ fn jobs(args: &Args, spec: &Spec, tasks: &Tasks) -> usize {
 fn work(args: &Args, spec: &Spec, tasks: &Tasks, numbers: &[u64], held: &mut Folder) -> failure::Result<Ran> {
     let options = RunOptions { program: std::env::current_exe()?, jobs: jobs(args, spec, tasks) };
     let bar = progress::bar(numbers.len() as u64, "sweeping");
-    let mut said = Instant::now();
     let ran = sweep::run::run(spec, tasks, numbers, held, &options, &mut |p| {
         let failed = if p.failed > 0 { format!(", {} failed", p.failed) } else { String::new() };
-        let left = p.remaining_s().map(|s| format!(", {} left", units::show::duration_ns(s * 1e9))).unwrap_or_default();
-        if !bar.is_hidden() {
-            bar.set_position(p.done);
-            bar.set_message(format!("task {} of {}{failed}{left}", p.done, p.of));
-        } else if said.elapsed() >= SAY_EVERY {
-            said = Instant::now();
-            progress::note(&format!("{} of {} tasks done{failed}{left}", p.done, p.of));
-        }
+        progress::update(&bar, &format!("task {} of {}{failed}", p.done, p.of), p.done, Some(p.of));
     });
     bar.finish_and_clear();
     Ok(ran?)
-}
-
-/// The tasks of a part that have not ended in it yet.
-fn numbers(text: &str, tasks: &Tasks, held: &Folder, again: bool) -> failure::Result<Vec<u64>> {
-    let wanted = sweep::tasks::numbers(text, tasks.len()).map_err(|why| failure::usage(format!("--tasks: {why}")))?;
-    let open = held.to_do(again);
-    Ok(wanted.into_iter().filter(|number| open.binary_search(number).is_ok()).collect())
 }
 
 /// What a part of a sweep came to: a journal, and no data set.

@@ -26,8 +26,8 @@ pub(crate) const EXPERIMENT: Experiment = Experiment {
 /// Rotational positions, the base first, then those that say most.
 const POSITIONS_TRIED: [u32; 4] = [POSITIONS, 2, 1, 4];
 
-/// Where partitions begin, MiB: the first two in the outermost zone and in one of about the published average; that at 1,500 ends with the
-/// drive but for 45 MB.
+/// Where partitions begin, MiB: the first two in the outermost zone and in one of about the published average; that at
+/// 1,500 ends with the drive but for 45 MB.
 const STARTS_MIB: [u64; 4] = [0, 1000, 500, 1500];
 
 /// Which documents go.

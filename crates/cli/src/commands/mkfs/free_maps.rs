@@ -51,7 +51,9 @@ fn read(path: &Path) -> failure::Result<FreeMaps> {
     let bytes = posix::input::read(path, FILE_BYTES_MAX).map_err(|error| bad(format!("cannot read it: {error}")))?;
     let mut value: serde_json::Value =
         serde_json::from_slice(&bytes).map_err(|error| bad(format!("this is no JSON: {error}")))?;
-    let schema = value.as_object_mut().and_then(|fields| fields.remove("schema"));
+    let mut taken = |field: &str| value.as_object_mut().and_then(|fields| fields.remove(field));
+    // Where the maps come from is no part of them.
+    let (schema, _) = (taken("schema"), taken("run"));
     if schema.as_ref().and_then(|schema| schema.as_str()) != Some(FREE_MAPS_SCHEMA) {
         return Err(bad(format!(
             "these are no free maps ({FREE_MAPS_SCHEMA}); `fsage dump IMAGE free-maps --json` writes them"
