@@ -10,8 +10,10 @@
         lab.write("a", "1M")
         lab.now
 
-Times are nanoseconds (`_ns`), sizes are bytes (`_bytes`), shares are between 0 and 1. Arguments that are sizes or durations may be written as
-on the command line: ``"16G"``, ``"50us"``. Tables are Arrow: polars, pandas, pyarrow and DuckDB take them without a copy. Every exception
+Times are nanoseconds (`_ns`), sizes are bytes (`_bytes`), shares are between 0 and 1. Arguments that are sizes or
+durations may be written as
+on the command line: ``"16G"``, ``"50us"``. Tables are Arrow: polars, pandas, pyarrow and DuckDB take them without a
+copy. Every exception
 is an `Error`, by whose fault it is. docs/python.md has all of it by task.
 """
 
