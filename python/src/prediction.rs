@@ -35,7 +35,7 @@ fn named<T: serde::de::DeserializeOwned>(what: &str, name: &str, there: &str) ->
 impl Options {
     #[new]
     #[pyo3(signature = (*, cache_bytes, cache_policy, set_ns, min_coverage, warm, recorded_pace, processors,
-    #[pyo3(signature cache_sizes, seed))]
+        cache_sizes, seed))]
     #[allow(clippy::too_many_arguments)] // Keywords, from one place: fsage/predictions.py.
     fn new(
         cache_bytes: Option<u64>,
