@@ -1,9 +1,13 @@
-"""How long a prediction takes from Python, against the command: `python benchmarks/predict.py WORKLOAD [SYSTEM…] [--rounds N]`.
+"""How long a prediction takes from Python, against the command: `python benchmarks/predict.py WORKLOAD [SYSTEM…]
+[--rounds N]`.
 
-The two take turns, in random order. Both read the recording, predict it on the same systems and make the same JSON of it, which is compared (where it comes from
+The two take turns, in random order. Both read the recording, predict it on the same systems and make the same JSON of
+it, which is compared (where it comes from
 apart).
-Times are processor time of all threads (the command's with its start and its output; Python's of the call, in a process that has imported
-`fsage`) and wall-clock time. A large recording: `cargo run --profile dist -p fsage-benchmarks --bin predict -- --write big.workload`.
+Times are processor time of all threads (the command's with its start and its output; Python's of the call, in a
+process that has imported
+`fsage`) and wall-clock time. A large recording: `cargo run --profile dist -p fsage-benchmarks --bin predict -- --write
+big.workload`.
 """
 
 from __future__ import annotations

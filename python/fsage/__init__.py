@@ -10,8 +10,10 @@
         lab.write("a", "1M")
         lab.now
 
-Times are nanoseconds (`_ns`), sizes are bytes (`_bytes`), shares are between 0 and 1. Arguments that are sizes or durations may be written as
-on the command line: ``"16G"``, ``"50us"``. Tables are Arrow: polars, pandas, pyarrow and DuckDB take them without a copy. Every exception
+Times are nanoseconds (`_ns`), sizes are bytes (`_bytes`), shares are between 0 and 1. Arguments that are sizes or
+durations may be written as
+on the command line: ``"16G"``, ``"50us"``. Tables are Arrow: polars, pandas, pyarrow and DuckDB take them without a
+copy. Every exception
 is an `Error`, by whose fault it is. docs/python.md has all of it by task.
 """
 
@@ -24,6 +26,7 @@ from .laboratory import Lab, LabFile, lab
 from .plans import DAY_NS, Aged, Operation, Plan, write_plan
 from .predictions import Explanation, Prediction, explain, predict, priced_calls
 from .surveys import Survey, survey
+from .sweep import Sweep, sweep
 from .systems import System
 from .workloads import Workload
 
@@ -44,6 +47,7 @@ __all__ = [
     "Prediction",
     "Result",
     "Survey",
+    "Sweep",
     "System",
     "Table",
     "UsageError",
@@ -62,6 +66,7 @@ __all__ = [
     "reproduce",
     "run",
     "survey",
+    "sweep",
     "validate",
     "write_plan",
 ]

@@ -1,6 +1,8 @@
-"""What the command `fsage` does for Python: recording, measuring, replaying, validating, aging of mounted systems, experiments.
+"""What the command `fsage` does for Python: recording, measuring, replaying, validating, aging of mounted systems,
+experiments.
 
-These fork, trace, mount and drop caches, so they run the binary that the package carries, as a process of its own; results come back as
+These fork, trace, mount and drop caches, so they run the binary that the package carries, as a process of its own;
+results come back as
 JSON. Ctrl-C is passed on to it, and it cleans up before it ends.
 """
 
@@ -30,7 +32,8 @@ _Path = Union[str, "os.PathLike[str]"]
 
 
 def binary() -> Path:
-    """The command `fsage` that is run: `$FSAGE` if it is set, else that of this installation, else the first on the path.
+    """The command `fsage` that is run: `$FSAGE` if it is set, else that of this installation, else the first on the
+    path.
 
     Raises `HostError` where there is none.
     """
@@ -45,12 +48,13 @@ def binary() -> Path:
             return place / "fsage"
     found = which("fsage")
     if found is None:
-        raise HostError("the command fsage is not installed; install the wheel, or name the command in the environment as FSAGE")
+        raise HostError("the command fsage is not installed; install the wheel, or name it in the environment as FSAGE")
     return Path(found)
 
 
 class Result:
-    """The result of a command: `document` is what it prints with `--json`, in its versioned schema (docs/formats.md)."""
+    """The result of a command: `document` is what it prints with `--json`, in its versioned schema
+    (docs/formats.md)."""
 
     def __init__(self, document: dict[str, Any], exit_code: int = 0) -> None:
         self.document = document
@@ -88,7 +92,8 @@ _CLASSES = {1: errors.CheckError, 2: errors.UsageError, 3: errors.HostError, 4: 
 def _said(text: str) -> str:
     """The last message on standard error, without the program's name before it."""
     lines = [line for line in text.strip().splitlines() if line.strip()]
-    message = next((line for line in reversed(lines) if line.startswith(("fsage:", "error:"))), lines[-1] if lines else "")
+    last = lines[-1] if lines else ""
+    message = next((line for line in reversed(lines) if line.startswith(("fsage:", "error:"))), last)
     for name in ("fsage:", "error:"):
         message = message.removeprefix(name).strip()
     return message
@@ -103,7 +108,8 @@ def run(
 ) -> subprocess.CompletedProcess[str]:
     """Runs `fsage` with these arguments in a session of its own, and waits for it.
 
-    Ctrl-C is passed on once for each time; the command removes what it made, and only then `KeyboardInterrupt` goes on. Raises nothing where
+    Ctrl-C is passed on once for each time; the command removes what it made, and only then `KeyboardInterrupt` goes
+    on. Raises nothing where
     the command fails: its exit code says how (`fsage --help`).
     """
     command = [os.fspath(binary()), *(os.fspath(argument) for argument in arguments)]
@@ -197,7 +203,8 @@ def record(
 ) -> Workload:
     """Runs a command and records its file system calls (`fsage record`).
 
-    Runs the carried binary, which traces with BPF or strace. The command has no terminal: its standard input is empty, its output is dropped.
+    Runs the carried binary, which traces with BPF or strace. The command has no terminal: its standard input is empty,
+    its output is dropped.
 
     Args:
         command: program and arguments.
@@ -260,7 +267,8 @@ def measure(
     with tempfile.TemporaryDirectory(prefix="fsage-python-") as directory:
         path = Path(directory) / "measured.system" if output is None else Path(output)
         # A name of the profile that does not depend on the temporary file.
-        options = [*_option("name", name), *_option("full", full), *_option("budget", _time(budget)), *_option("seed", seed)]
+        options = [*_option("name", name), *_option("full", full)]
+        options += [*_option("budget", _time(budget)), *_option("seed", seed)]
         _result(["measure", target, "-o", path, *options])
         return System(_fsage.System.load(path))
 
@@ -287,7 +295,8 @@ def validate(
     max_error: Optional[float] = None,
     seed: int = 1,
 ) -> Result:
-    """Holds predictions against replays (`fsage validate`): errors of each workload on each target, rankings, simpler methods beside them.
+    """Holds predictions against replays (`fsage validate`): errors of each workload on each target, rankings, simpler
+    methods beside them.
 
     Runs the carried binary. ``table("cells")`` has a row for each workload and target.
 
@@ -330,7 +339,8 @@ def age(
 ) -> Result:
     """Replays an aging plan on a mounted, scratch or laboratory target (`fsage age`). Runs the carried binary.
 
-    `options` are further ones as on the command line. `Lab.age` ages a laboratory in this process, which stays to be looked at.
+    `options` are further ones as on the command line. `Lab.age` ages a laboratory in this process, which stays to be
+    looked at.
     """
     path = getattr(plan, "path", plan)
     arguments = ["age", os.fspath(target), "--plan", os.fspath(path), *_option("days", days), *_option("seed", seed)]
@@ -345,9 +355,11 @@ def experiments() -> Table:
 def reproduce(
     keys: Union[str, Iterable[str]], *, quick: bool = False, seed: int = 1, seeds: int = 1
 ) -> Result:
-    """Runs published experiments again, and gives published and our figures side by side (`fsage reproduce`). Runs the carried binary.
+    """Runs published experiments again, and gives published and our figures side by side (`fsage reproduce`). Runs the
+    carried binary.
 
-    ``table("outcomes.0.rows")`` has the figures of the first. Where a difference has no explanation, `fsage reproduce` ends with 1; here the
+    ``table("outcomes.0.rows")`` has the figures of the first. Where a difference has no explanation, `fsage reproduce`
+    ends with 1; here the
     result is returned with `exit_code` 1, since that is a finding and no failure.
 
     Args:

@@ -1,6 +1,7 @@
 """Exceptions, one class for each answer to the question whose fault it is. All are `Error`.
 
-The command line has an exit code for each: 1 `CheckError`, 2 `UsageError`, 3 `HostError`, 4 `InputError`, 130 or 143 `Interrupted`.
+The command line has an exit code for each: 1 `CheckError`, 2 `UsageError`, 3 `HostError`, 4 `InputError`, 130 or 143
+`Interrupted`.
 """
 
 from __future__ import annotations

@@ -32,9 +32,11 @@ class LabFile:
         self.closed = False
 
     def write(self, what: Union[bytes, Size], offset: Optional[int] = None) -> int:
-        """Writes these bytes, or so many of the laboratory's own (``"64K"``, or a number), and says how many were written.
+        """Writes these bytes, or so many of the laboratory's own (``"64K"``, or a number), and says how many were
+        written.
 
-        At `offset`, or where the last call ended. Bytes that are given can be read again; of others the laboratory keeps only that they
+        At `offset`, or where the last call ended. Bytes that are given can be read again; of others the laboratory
+        keeps only that they
         are there, unless the target says ``data=full``.
         """
         if isinstance(what, bytes):
@@ -42,7 +44,8 @@ class LabFile:
         return self.lab._timed(self.lab._own.write(self.fd, size_bytes(what), offset))
 
     def read(self, size: Optional[Size] = None, offset: Optional[int] = None) -> int:
-        """Reads so many bytes (all there are, where not said), and says how many were read. What they are, `content` says.
+        """Reads so many bytes (all there are, where not said), and says how many were read. What they are, `content`
+        says.
 
         At `offset`, or where the last call ended.
         """
@@ -76,7 +79,8 @@ class LabFile:
         self.lab.took_ns = self.lab._own.scan(self.fd)
 
     def entries(self) -> list[tuple[str, str]]:
-        """The names in an open directory, and ``"file"``, ``"directory"``, ``"symlink"`` or ``"special"``. No time passes."""
+        """The names in an open directory, and ``"file"``, ``"directory"``, ``"symlink"`` or ``"special"``. No time
+        passes."""
         return self.lab._own.entries(self.fd)
 
     def evict(self) -> None:
@@ -109,7 +113,8 @@ class LabFile:
 class Lab:
     """A complete file system on a modelled drive and machine, in virtual time, in this process.
 
-    The same calls take the same time on any machine. `now` is the virtual clock; `took_ns` is how long the last call took. Files are named
+    The same calls take the same time on any machine. `now` is the virtual clock; `took_ns` is how long the last call
+    took. Files are named
     by paths from the root, `/`. A call that fails raises `CallError`, an `OSError` with its `errno`.
     """
 
@@ -152,7 +157,8 @@ class Lab:
 
     @property
     def usage(self) -> dict[str, Any]:
-        """Space and inodes: `total_bytes`, `free_bytes`, `available_bytes`, `total_inodes`, `free_inodes`, `block_bytes`."""
+        """Space and inodes: `total_bytes`, `free_bytes`, `available_bytes`, `total_inodes`, `free_inodes`,
+        `block_bytes`."""
         return loads(self._own.usage())
 
     @property
@@ -163,7 +169,8 @@ class Lab:
     # Files
 
     def open(self, path: _Path, mode: str = "r", *, permissions: int = 0o644, flags: str = "") -> LabFile:
-        """Opens a file: ``"r"`` to read, ``"w"`` anew, ``"x"`` where there is none, ``"a"`` at its end, each with ``"+"`` for both ways.
+        """Opens a file: ``"r"`` to read, ``"w"`` anew, ``"x"`` where there is none, ``"a"`` at its end, each with
+        ``"+"`` for both ways.
 
         `flags` are more words of `open(2)`, by spaces: ``sync dsync direct noatime nofollow directory``.
         """
@@ -192,7 +199,8 @@ class Lab:
         return self.open(path, "r", flags="directory")
 
     def write(self, path: _Path, what: Union[bytes, Size], offset: Optional[int] = None) -> int:
-        """Opens or makes a file, writes into it (at its end where no `offset` is given) and closes it. `took_ns` is of all three calls."""
+        """Opens or makes a file, writes into it (at its end where no `offset` is given) and closes it. `took_ns` is of
+        all three calls."""
         return self._whole(self.open(path, "a" if offset is None else "r+"), lambda f: f.write(what, offset))
 
     def read(self, path: _Path, size: Optional[Size] = None, offset: int = 0) -> int:
@@ -240,11 +248,13 @@ class Lab:
         self.took_ns = self._own.symlink(target, path)
 
     def stat(self, path: _Path, follow: bool = True) -> dict[str, Any]:
-        """Attributes: `ino`, `kind`, `mode`, `nlink`, `size_bytes`, `allocated_bytes`, and times in nanoseconds since 1970."""
+        """Attributes: `ino`, `kind`, `mode`, `nlink`, `size_bytes`, `allocated_bytes`, and times in nanoseconds since
+        1970."""
         return loads(self._timed(self._own.stat(path, follow)))
 
     def listdir(self, path: _Path = "/") -> list[str]:
-        """The names in a directory, in the file system's own order. Opens, reads and closes it; `took_ns` is of all those calls."""
+        """The names in a directory, in the file system's own order. Opens, reads and closes it; `took_ns` is of all
+        those calls."""
 
         def names(directory: LabFile) -> list[str]:
             directory.scan()
@@ -307,13 +317,16 @@ class Lab:
         return Aged(loads(result), [loads(text) for text in surveys])
 
     def duplicate(self) -> Lab:
-        """Another laboratory in just this state: clock, caches, arm of the disk. What is called on one changes nothing on the other."""
+        """Another laboratory in just this state: clock, caches, arm of the disk. What is called on one changes nothing
+        on the other."""
         return Lab(self._own.duplicate())
 
     def unmount(self, image: Optional[_Path] = None) -> None:
-        """Writes everything back, and the file system into a new image file where one is named. Nothing can be called after it.
+        """Writes everything back, and the file system into a new image file where one is named. Nothing can be called
+        after it.
 
-        The image is read by other systems (docs/ffs-format.md). A log (``lfs``) needs ``data=full`` in its target for one.
+        The image is read by other systems (docs/ffs-format.md). A log (``lfs``) needs ``data=full`` in its target for
+        one.
         """
         self._own.unmount(image)
 

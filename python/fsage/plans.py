@@ -28,7 +28,8 @@ _Path = Union[str, "os.PathLike[str]"]
 class Operation:
     """One planned operation.
 
-    `kind` is one of ``mkdir``, ``rmdir``, ``create``, ``symlink``, ``append``, ``overwrite``, ``truncate``, ``punch_hole``, ``rename``,
+    `kind` is one of ``mkdir``, ``rmdir``, ``create``, ``symlink``, ``append``, ``overwrite``, ``truncate``,
+    ``punch_hole``, ``rename``,
     ``fsync``, ``delete``. Files and directories are numbers that are never used twice; 0 is the root, which is there.
     """
 
@@ -41,7 +42,8 @@ class Operation:
     dir: int = 0
     """The directory of the new name (``mkdir``, ``create``, ``symlink``, ``rename``)."""
     size_bytes: int = 0
-    """How many bytes: the first write of ``create``, what ``append`` adds, the new length of ``truncate``, a range of the others."""
+    """How many bytes: the first write of ``create``, what ``append`` adds, the new length of ``truncate``, a range of
+    the others."""
     offset_bytes: int = 0
     """Where in the file, for ``overwrite`` and ``punch_hole``."""
     name: Optional[Union[str, bytes]] = None
@@ -70,7 +72,8 @@ class Plan:
         return self._own.operations(list(columns))
 
     def verify(self) -> None:
-        """Goes through it and checks that each operation follows from those before it. Raises `InputError` where one does not."""
+        """Goes through it and checks that each operation follows from those before it. Raises `InputError` where one
+        does not."""
         self._own.verify()
 
     def __repr__(self) -> str:
@@ -97,9 +100,11 @@ def write_plan(
     seed: int = 0,
     overwrite: bool = False,
 ) -> Plan:
-    """Writes an aging plan from an iterator of operations, which may be a generator of any length: a few thousand are held at a time.
+    """Writes an aging plan from an iterator of operations, which may be a generator of any length: a few thousand are
+    held at a time.
 
-    Each operation is checked against the tree that those before it made; the first that contradicts it raises `UsageError` or `InputError`
+    Each operation is checked against the tree that those before it made; the first that contradicts it raises
+    `UsageError` or `InputError`
     with its number. Then, and where the iterator raises, there is no file.
 
     Args:

@@ -93,7 +93,8 @@ class Explanation:
 
     @property
     def by_entry(self) -> Table:
-        """By entry of the vector, the largest contribution first: counts, what one costs, and the difference in `difference_ns`."""
+        """By entry of the vector, the largest contribution first: counts, what one costs, and the difference in
+        `difference_ns`."""
         return table(self.document["by_entry"])
 
     @property
@@ -113,7 +114,8 @@ class Explanation:
 class Prediction:
     """A workload's predicted time in the file system on each system, and what follows from it.
 
-    `document` is the result of `fsage predict --json` (schema `fsage.predict/1`, docs/formats.md); the tables are parts of it. Times are
+    `document` is the result of `fsage predict --json` (schema `fsage.predict/1`, docs/formats.md); the tables are
+    parts of it. Times are
     nanoseconds; intervals (`_low`, `_high`) are 95 %, model error included.
     """
 
@@ -134,7 +136,8 @@ class Prediction:
 
     @property
     def ranking(self) -> Table:
-        """The systems, the fastest first: `total_ns`, its interval, the ratio to the fastest, `p_fastest`, `ties_with_fastest`."""
+        """The systems, the fastest first: `total_ns`, its interval, the ratio to the fastest, `p_fastest`,
+        `ties_with_fastest`."""
         return table(self.document["ranking"]["systems"])
 
     @property
@@ -149,7 +152,8 @@ class Prediction:
 
     @property
     def by_entry(self) -> Table:
-        """For each system a row for each elementary operation: how often (`weight`), what it costs, the product (`ns`)."""
+        """For each system a row for each elementary operation: how often (`weight`), what it costs, the product
+        (`ns`)."""
         return self._each("by_entry")
 
     @property
@@ -166,7 +170,8 @@ class Prediction:
     def cache(self) -> Table:
         """What the caches did: a row for each system."""
         systems = self.document["prediction"]["systems"]
-        return table([{"system": s["system"], "data_cache_bytes": s["data_cache_bytes"], **s["cache"]} for s in systems])
+        size = "data_cache_bytes"
+        return table([{"system": s["system"], size: s[size], **s["cache"]} for s in systems])
 
     @property
     def cache_sizes(self) -> Table:
@@ -180,7 +185,8 @@ class Prediction:
 
     @property
     def run_time(self) -> Table:
-        """How long the program takes in all on each system, `ns`; empty where that is not known (`run_time_unknown` says why)."""
+        """How long the program takes in all on each system, `ns`; empty where that is not known (`run_time_unknown`
+        says why)."""
         known = (self.document.get("run_time") or {}).get("known")
         if known is None:
             return table([])
@@ -215,7 +221,8 @@ class Prediction:
         return Explanation(loads(text))
 
     def report(self, format: str = "text", width: Optional[int] = None) -> str:
-        """The report of `fsage predict` as `text` (of a width in columns), `markdown`, or `html` with its plots in it."""
+        """The report of `fsage predict` as `text` (of a width in columns), `markdown`, or `html` with its plots in
+        it."""
         return self._own.report(format, width)
 
     def _repr_markdown_(self) -> str:
@@ -242,13 +249,15 @@ def predict(
 ) -> Prediction:
     """Predicts a workload's time in the file system on each system, in this process.
 
-    What `fsage predict` says, with the same options, seed and version, to the byte. Other threads run meanwhile; Ctrl-C ends it.
+    What `fsage predict` says, with the same options, seed and version, to the byte. Other threads run meanwhile;
+    Ctrl-C ends it.
 
     Args:
         workload: a `Workload`, or the path of one.
         systems: one or several: a `System`, the name of a bundled one (``"ext4"``), or the path of one.
         cache: what if the data cache had this size on every system (``"16G"``, or bytes).
-        cache_policy: what if it evicted by ``"lru"``, ``"clock"``, ``"sieve"``, ``"s3-fifo"``, ``"arc"`` or ``"linux"``.
+        cache_policy: what if it evicted by ``"lru"``, ``"clock"``, ``"sieve"``, ``"s3-fifo"``, ``"arc"`` or
+            ``"linux"``.
         set: what if elementary operations cost this on every system: ``{"rm": "50us"}`` (a number: nanoseconds).
         min_coverage: refuse a workload of which less than this share (0 to 1) is covered.
         initial: what the caches hold at the start, ``"cold"`` or ``"warm"``.
@@ -285,7 +294,8 @@ def priced_calls(
     pace: str = "asap",
     seed: int = 1,
 ) -> Table:
-    """Every call that has a price, in order: `seq` (its row in `Workload.calls`), `op`, what it took when it was recorded
+    """Every call that has a price, in order: `seq` (its row in `Workload.calls`), `op`, what it took when it was
+    recorded
     (`recorded_ns`), what is predicted (`predicted_ns`), and how much of that is waiting for write-back (`stall_ns`).
 
     About 36 bytes a call. Options are those of `predict`.

@@ -16,7 +16,8 @@ __all__ = ["Survey", "survey"]
 class Survey:
     """How a file system has placed its files and what is left of its free space, at one moment.
 
-    `document` has everything (schema of `fsage layout`, docs/formats.md). A figure that could not be had is `None`, and `why_not` says why.
+    `document` has everything (schema of `fsage layout`, docs/formats.md). A figure that could not be had is `None`,
+    and `why_not` says why.
     """
 
     def __init__(self, document: dict[str, Any]) -> None:
@@ -34,7 +35,8 @@ class Survey:
 
     @property
     def layout_score(self) -> Optional[float]:
-        """The aggregate layout score, 0 to 1: the share of blocks that lie right after the one before (Smith and Seltzer, 1996)."""
+        """The aggregate layout score, 0 to 1: the share of blocks that lie right after the one before (Smith and
+        Seltzer, 1996)."""
         return self._known("files").get("layout_score")
 
     @property
@@ -77,7 +79,8 @@ class Survey:
 def survey(
     target: Union[str, os.PathLike[str]], *, hot_days: float = 30.0, worst: int = 20
 ) -> Survey:
-    """Surveys a mounted directory tree or an unmounted ext2/3/4 image, or reads a survey that `fsage layout -o` saved (`.json`).
+    """Surveys a mounted directory tree or an unmounted ext2/3/4 image, or reads a survey that `fsage layout -o` saved
+    (`.json`).
 
     Nothing is changed. As root, more figures are available. (`Lab.layout` surveys a laboratory.)
 

@@ -18,7 +18,8 @@ __all__ = ["System"]
 class System:
     """What one file system on one machine costs: the file `NAME.system` that `fsage measure` or `fsage.measure` wrote.
 
-    ``System("ext4")``, ``"xfs"`` and ``"btrfs"`` are profiles that are part of fsage (``"bundled:ext4"`` too), unless there is a file of that
+    ``System("ext4")``, ``"xfs"`` and ``"btrfs"`` are profiles that are part of fsage (``"bundled:ext4"`` too), unless
+    there is a file of that
     name; anything else is a path. A system never changes:
     what-ifs make new ones.
     """
@@ -74,7 +75,8 @@ class System:
 
     @property
     def entries(self) -> Table:
-        """The vector: a row for each elementary operation, with `mean_ns`, its 95 % interval `low_ns` to `high_ns`, and `rounds_ns`."""
+        """The vector: a row for each elementary operation, with `mean_ns`, its 95 % interval `low_ns` to `high_ns`,
+        and `rounds_ns`."""
         return self._own.entries()
 
     def named(self, name: str) -> System:

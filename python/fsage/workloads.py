@@ -17,7 +17,8 @@ __all__ = ["Workload"]
 class Workload:
     """A recorded workload: the directory `NAME.workload` that `fsage record` or `fsage.record` wrote.
 
-    Opening reads and checks the description only. Tables are read when they are asked for, and each row group is verified.
+    Opening reads and checks the description only. Tables are read when they are asked for, and each row group is
+    verified.
     """
 
     def __init__(self, path: Union[str, os.PathLike[str]]) -> None:
@@ -36,14 +37,17 @@ class Workload:
 
     @property
     def meta(self) -> dict[str, Any]:
-        """What the recording says of itself: tracer, host, command, file systems, coverage (`meta.json` in docs/formats.md)."""
+        """What the recording says of itself: tracer, host, command, file systems, coverage (`meta.json` in
+        docs/formats.md)."""
         return loads(self._own.meta())
 
     def calls(self, columns: Sequence[str] = ()) -> Table:
         """A row for each call, in the order in which they began.
 
-        Of the columns named, in the file's order, or of all. `t_ns` is when a call began, nanoseconds since the recording did; `dur_ns` is how
-        long it took; paths are escaped (docs/formats.md has every column). A table of all columns takes about 160 bytes a call.
+        Of the columns named, in the file's order, or of all. `t_ns` is when a call began, nanoseconds since the
+        recording did; `dur_ns` is how
+        long it took; paths are escaped (docs/formats.md has every column). A table of all columns takes about 160
+        bytes a call.
         """
         return self._own.calls(list(columns))
 

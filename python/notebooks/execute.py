@@ -1,6 +1,7 @@
 """Executes every notebook from its first cell to its last: `python notebooks/execute.py [-o DIR] [NAME…]`.
 
-Fails where a cell does, and where a notebook that says it draws a figure has drawn none. With `-o`, the executed notebooks are written there;
+Fails where a cell does, and where a notebook that says it draws a figure has drawn none. With `-o`, the executed
+notebooks are written there;
 those in the repository keep no output.
 """
 

@@ -20,7 +20,8 @@ impl Stop {
     }
 }
 
-/// Does something long on another thread, while other Python threads run, and asks for signals meanwhile. Once one has raised an exception
+/// Does something long on another thread, while other Python threads run, and asks for signals meanwhile. Once one has
+/// raised an exception
 /// (Ctrl-C: `KeyboardInterrupt`), the work is told to stop, waited for, and its result is dropped.
 pub fn long<T: Send>(py: Python<'_>, work: impl FnOnce(&Stop) -> Result<T, Raised> + Send) -> PyResult<T> {
     let stop = Stop::default();

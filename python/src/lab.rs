@@ -240,7 +240,8 @@ impl Lab {
         let call = Call::Stat { at: path.as_path().into(), follow };
         let (stat, ns) = self.call(py, &format!("stat {}", shown(&path)), &call, Outcome::stat)?;
         let fields = json!({
-            "ino": stat.ino, "kind": kind(stat.kind), "mode": stat.mode.0, "uid": stat.uid, "gid": stat.gid, "nlink": stat.nlink,
+            "ino": stat.ino, "kind": kind(stat.kind), "mode": stat.mode.0, "uid": stat.uid, "gid": stat.gid,
+            "nlink": stat.nlink,
             "size_bytes": stat.size_bytes, "allocated_bytes": stat.allocated_bytes, "atime_ns": stat.atime_ns,
             "mtime_ns": stat.mtime_ns, "ctime_ns": stat.ctime_ns,
         });
@@ -316,7 +317,8 @@ impl Lab {
     fn counters(&self, py: Python<'_>) -> Result<String, Raised> {
         let c = self.with(py, |lab| Ok(lab.counters()))?;
         let counters = json!({
-            "cache": {"hits": c.cache.hits, "misses": c.cache.misses, "prefetched": c.cache.prefetched, "evicted": c.cache.evicted},
+            "cache": {"hits": c.cache.hits, "misses": c.cache.misses, "prefetched": c.cache.prefetched,
+                "evicted": c.cache.evicted},
             "names": {"hits": c.names.hits, "misses": c.names.misses},
             "device": {
                 "reads": c.device.reads, "read_bytes": c.device.read_bytes, "writes": c.device.writes,

@@ -1,7 +1,9 @@
 //! The extension module `fsage._fsage`: workloads, systems, predictions, laboratories and plans for Python.
 //!
-//! What lives here: classes that hold what the crates have, tables of it by the Arrow C data interface, errors as exceptions, and signals.
-//! What may not: logic. What a command does and a program wants too is in the room it belongs to; what Python does better (arguments,
+//! What lives here: classes that hold what the crates have, tables of it by the Arrow C data interface, errors as
+//! exceptions, and signals.
+//! What may not: logic. What a command does and a program wants too is in the room it belongs to; what Python does
+//! better (arguments,
 //! documentation, types) is in `fsage/*.py`.
 #![allow(missing_docs)] // The Python package documents what it shows; nobody else links this crate.
 
@@ -32,7 +34,8 @@ fn duration_ns(text: &str) -> Result<f64, Raised> {
     units::duration_ns(text.trim()).map_err(|wrong| Raised::usage(format!("{text:?} is no duration: {wrong}")))
 }
 
-/// Layout and free space of a mounted directory or an unmounted image, as JSON; a file that a survey was saved in is read.
+/// Layout and free space of a mounted directory or an unmounted image, as JSON; a file that a survey was saved in is
+/// read.
 #[pyfunction]
 fn survey(py: Python<'_>, target: PathBuf, saved: bool, hot_days: f64, worst_files: usize) -> PyResult<String> {
     let options = SurveyOptions { hot_days: Some(hot_days), worst_files, ..SurveyOptions::default() };

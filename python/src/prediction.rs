@@ -34,7 +34,8 @@ fn named<T: serde::de::DeserializeOwned>(what: &str, name: &str, there: &str) ->
 #[pymethods]
 impl Options {
     #[new]
-    #[pyo3(signature = (*, cache_bytes, cache_policy, set_ns, min_coverage, warm, recorded_pace, processors, cache_sizes, seed))]
+    #[pyo3(signature = (*, cache_bytes, cache_policy, set_ns, min_coverage, warm, recorded_pace, processors,
+        cache_sizes, seed))]
     #[allow(clippy::too_many_arguments)] // Keywords, from one place: fsage/predictions.py.
     fn new(
         cache_bytes: Option<u64>,

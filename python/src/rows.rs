@@ -1,7 +1,9 @@
 //! Rows of JSON as columns of Arrow: how the parts of a result become tables.
 //!
-//! The fields of a result are described in docs/formats.md; a column has a field's name. An object inside a row is spread out
-//! (`interval.low_ns` becomes `interval_low_ns`), a list of numbers stays a list, and what has no one type is JSON text.
+//! The fields of a result are described in docs/formats.md; a column has a field's name. An object inside a row is
+//! spread out
+//! (`interval.low_ns` becomes `interval_low_ns`), a list of numbers stays a list, and what has no one type is JSON
+//! text.
 
 use arrow_array::builder::{BooleanBuilder, Float64Builder, Int64Builder, ListBuilder, StringBuilder, UInt64Builder};
 use arrow_array::{ArrayRef, RecordBatch};
@@ -56,7 +58,8 @@ struct Column<'a> {
     values: Vec<&'a Value>,
 }
 
-/// The rows as one table; columns in the order in which they are met. What is no object is a row with the column `value`.
+/// The rows as one table; columns in the order in which they are met. What is no object is a row with the column
+/// `value`.
 pub fn table(rows: &[Value]) -> (SchemaRef, Vec<RecordBatch>) {
     let mut columns: Vec<Column<'_>> = Vec::new();
     for (row, value) in rows.iter().enumerate() {

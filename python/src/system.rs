@@ -82,7 +82,8 @@ impl System {
                 let class = found.map(|(class, _)| class.name());
                 let size_bytes = found.and_then(|(class, size)| class.is_curve().then_some(size));
                 json!({
-                    "entry": name, "class": class, "size_bytes": size_bytes, "mean_ns": entry.mean_ns, "low_ns": entry.low_ns,
+                    "entry": name, "class": class, "size_bytes": size_bytes, "mean_ns": entry.mean_ns,
+                    "low_ns": entry.low_ns,
                     "high_ns": entry.high_ns, "samples": entry.samples, "rounds_ns": entry.rounds_ns,
                 })
             })

@@ -1,6 +1,7 @@
 //! Tables that other libraries take without a copy, by the Arrow C stream interface (PyCapsule).
 //!
-//! Source: Apache Arrow, "The Arrow PyCapsule Interface". Arrow's own crates make the structures; a capsule of a value that frees itself needs
+//! Source: Apache Arrow, "The Arrow PyCapsule Interface". Arrow's own crates make the structures; a capsule of a value
+//! that frees itself needs
 //! nothing unsafe.
 
 use crate::errors::Raised;

@@ -1,6 +1,8 @@
-//! The Python package as Python sees it: its own tests, its types and its notebooks, run by an interpreter where there is one.
+//! The Python package as Python sees it: its own tests, its types and its notebooks, run by an interpreter where there
+//! is one.
 //!
-//! The extension module is what cargo has built beside this program, and the command is `fsage` of the same build. The package is laid out
+//! The extension module is what cargo has built beside this program, and the command is `fsage` of the same build. The
+//! package is laid out
 //! in a directory as a wheel would lay it out; nothing is installed.
 
 use std::path::{Path, PathBuf};

@@ -67,7 +67,7 @@ def test_a_recording_of_a_command_that_fails_is_there(tmp_path: Path) -> None:
     with pytest.raises(fsage.CheckError, match="ended with 3"):
         fsage.record(["sh", "-c", "echo a > a; exit 3"], tmp_path / "w.workload", using="strace", cwd=tmp_path)
     assert fsage.Workload(tmp_path / "w.workload").events > 0
-    with pytest.raises(fsage.Error, match="overwritten"):
+    with pytest.raises(fsage.Error, match="overwrite"):
         fsage.record(["true"], tmp_path / "w.workload", using="strace", cwd=tmp_path)
     again = fsage.record(["sh", "-c", "echo a > b"], tmp_path / "w.workload", using="strace", cwd=tmp_path, overwrite=True)
     assert (again.name, "open" in again.calls(["op"]).column("op")) == ("w", True)

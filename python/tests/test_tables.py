@@ -46,7 +46,8 @@ def test_pandas_sees_the_same_buffers(workload: fsage.Workload) -> None:
 
 
 def test_duckdb_reads_it_where_it_lies(workload: fsage.Workload) -> None:
-    """DuckDB scans the Arrow stream that it is given, whose buffers are those of the table; its answers are Python's."""
+    """DuckDB scans the Arrow stream that it is given, whose buffers are those of the table; its answers are
+    Python's."""
     duckdb = pytest.importorskip("duckdb")
     calls = workload.calls(["op", "dur_ns"])
     stream = pa.RecordBatchReader.from_stream(calls)

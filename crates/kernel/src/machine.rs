@@ -167,11 +167,11 @@ impl Fault for MachineError {
 }
 
 const BUILT_IN: [(&str, &str); 5] = [
-    ("workstation-1991", include_str!("../../../machines/workstation-1991.toml")),
-    ("sparcstation-2", include_str!("../../../machines/sparcstation-2.toml")),
-    ("pentium-120", include_str!("../../../machines/pentium-120.toml")),
-    ("pentium3-500", include_str!("../../../machines/pentium3-500.toml")),
-    ("today", include_str!("../../../machines/today.toml")),
+    ("workstation-1991", include_str!("../machines/workstation-1991.toml")),
+    ("sparcstation-2", include_str!("../machines/sparcstation-2.toml")),
+    ("pentium-120", include_str!("../machines/pentium-120.toml")),
+    ("pentium3-500", include_str!("../machines/pentium3-500.toml")),
+    ("today", include_str!("../machines/today.toml")),
 ];
 
 /// No machine's file is longer.

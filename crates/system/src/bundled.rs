@@ -4,9 +4,9 @@ use crate::{SystemProfile, SystemProfileError};
 use std::path::Path;
 
 const PROFILES: [(&str, &str, &str); 3] = [
-    ("ext4", "profiles/ext4.system", include_str!("../../../profiles/ext4.system")),
-    ("xfs", "profiles/xfs.system", include_str!("../../../profiles/xfs.system")),
-    ("btrfs", "profiles/btrfs.system", include_str!("../../../profiles/btrfs.system")),
+    ("ext4", "profiles/ext4.system", include_str!("../profiles/ext4.system")),
+    ("xfs", "profiles/xfs.system", include_str!("../profiles/xfs.system")),
+    ("btrfs", "profiles/btrfs.system", include_str!("../profiles/btrfs.system")),
 ];
 
 /// The short names of the bundled profiles, in their order: `ext4`, `xfs`, `btrfs`.

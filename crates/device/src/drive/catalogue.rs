@@ -2,7 +2,7 @@
 
 macro_rules! drives {
     ($($key:literal),* $(,)?) => {
-        &[$(($key, include_str!(concat!("../../../../drives/", $key, ".toml")))),*]
+        &[$(($key, include_str!(concat!("../../drives/", $key, ".toml")))),*]
     };
 }
 
