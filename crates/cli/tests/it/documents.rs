@@ -12,7 +12,10 @@ pub fn top() -> PathBuf {
 /// The pages of the repository, with their text.
 fn pages() -> BTreeMap<PathBuf, String> {
     let of = |directory: PathBuf| std::fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().path());
-    let paths = of(top()).chain(of(top().join("docs"))).chain(of(top().join("docs/how-to"))).filter(|path| path.extension().is_some_and(|e| e == "md"));
+    let paths = of(top())
+        .chain(of(top().join("docs")))
+        .chain(of(top().join("docs/how-to")))
+        .filter(|path| path.extension().is_some_and(|e| e == "md"));
     paths.map(|path| (path.clone(), std::fs::read_to_string(path).unwrap())).collect()
 }
 

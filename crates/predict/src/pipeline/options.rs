@@ -3,8 +3,8 @@
 use columnar::FileError;
 use fault::{Fault, Kind};
 use serde::Serialize;
-use units::show;
 use system::{CachePolicy, OverrideError, Parameters, SystemProfile};
+use units::show;
 
 /// What the caches hold when the trace begins.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
