@@ -6,16 +6,18 @@
     done = fsage.sweep("modes.toml", dask="tcp://10.0.0.1:8786")     # a cluster, or a dask.distributed.Client
     done.to_polars()                                                 # the figures: a row each
 
-This is plain Python around the command ``fsage sweep``, which lists the tasks, runs them and keeps what becomes of them. Dask carries numbers
-of tasks to workers and journals back, so the data set is the same byte for byte wherever the tasks ran. What tasks read is sent to each
-worker once. Tasks travel in batches of a few seconds. A worker that is lost costs the batch it was running. A client that is
-killed costs what it had not been sent yet: started again, it goes on.
+This is plain Python around the command ``fsage sweep``, which lists the tasks, runs them and keeps what becomes of
+them. Dask carries numbers of tasks to workers and journals back, so the data set is the same byte for byte wherever
+the tasks ran. What tasks read is sent to each worker once. Tasks travel in batches of a few seconds. A worker that is
+lost costs the batch it was running. A client that is killed costs what it had not been sent yet: started again, it
+goes on.
 """
 
 from __future__ import annotations
 
 import argparse
 import hashlib
+import importlib
 import io
 import json
 import os
@@ -26,8 +28,10 @@ import sys
 import tarfile
 import tempfile
 import time
+import types
 import uuid
 from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, Optional, Union
 
@@ -67,14 +71,17 @@ _Path = Union[str, "os.PathLike[str]"]
 
 #: Batches in flight for each thread of the cluster: one runs while the next one travels.
 _IN_FLIGHT = 2
-#: How often what has come back is taken into the data set, seconds.
+#: How often what has come back is taken into the data set at most, seconds; and at most in one part of so many of the
+#: time.
 _COLLECT_EVERY_S = 30.0
+_COLLECT_ONE_IN = 10
 
 
 class Sweep:
     """A sweep that has been run.
 
-    `folder` holds the data set (docs/formats.md), `document` is what ``fsage sweep --json`` prints: `tasks`, `ended`, `failed`, `failures`, `report`.
+    `folder` holds the data set (docs/formats.md), `document` is what ``fsage sweep --json`` prints: `tasks`, `ended`,
+    `failed`, `failures`, `report`.
     """
 
     def __init__(self, folder: Path, document: dict[str, Any]) -> None:
@@ -93,8 +100,7 @@ class Sweep:
 
     def to_polars(self) -> Any:
         """The figures as a polars frame: a row each, with the task's parameters."""
-        import polars
-
+        polars: Any = importlib.import_module("polars")
         return polars.read_parquet(self.figures, hive_partitioning=True)
 
     def __repr__(self) -> str:
@@ -118,14 +124,17 @@ def sweep(
 ) -> Sweep:
     """Runs a sweep, or goes on with it, and returns it with its report.
 
-    `spec`: the sweep's file, or what is in it as a dictionary; then `output` is needed, and the file is written beside it.
+    `spec`: the sweep's file, or what is in it as a dictionary; then `output` is needed, and the file is
+    written beside it.
     `output`: the folder (by default ``NAME.sweep`` in the working directory).
-    `dask`: a `dask.distributed.Client`, or a scheduler's address; without it, `jobs` processes at a time of this machine.
+    `dask`: a `dask.distributed.Client`, or a scheduler's address; without it, `jobs` processes at a time of
+    this machine.
     `batch_seconds`: how long the tasks of a batch take together on a worker, about.
     `metric`, `part`, `html`: what the report is about, and a file for it.
     `program`: the command fsage. It is sent to the workers, unless `program_on_workers` says where they have the same.
 
-    Tasks that fail are no exception: `Sweep.failed` counts them. Raises `UsageError`, `InputError` or `HostError` where the sweep itself cannot be.
+    Tasks that fail are no exception: `Sweep.failed` counts them. Raises `UsageError`, `InputError` or
+    `HostError` where the sweep itself cannot be.
     """
     command = Path(os.fspath(program)) if program is not None else _binary()
     file, folder = _places(spec, output)
@@ -185,9 +194,12 @@ _CLASSES = {1: CheckError, 2: UsageError, 3: HostError, 4: InputError}
 def _call(command: Path, arguments: Sequence[str], quiet: bool = False) -> dict[str, Any]:
     """Runs fsage with ``--json`` and returns what it prints. Tasks that failed (exit code 1) are a result."""
     errors = subprocess.PIPE if quiet else None
-    done = subprocess.run([str(command), *arguments, "--json"], stdout=subprocess.PIPE, stderr=errors, stdin=subprocess.DEVNULL)
+    done = subprocess.run(
+        [str(command), *arguments, "--json"], stdout=subprocess.PIPE, stderr=errors, stdin=subprocess.DEVNULL
+    )
     if done.returncode in (0, 1) and done.stdout:
-        return json.loads(done.stdout)
+        document: dict[str, Any] = json.loads(done.stdout)
+        return document
     said = (done.stderr or b"").decode(errors="replace").strip().splitlines()
     message = said[-1].removeprefix("fsage: ") if said else f"fsage {' '.join(arguments)} ended with {done.returncode}"
     raise (Interrupted if done.returncode in (130, 143) else _CLASSES.get(done.returncode, HostError))(message)
@@ -205,9 +217,12 @@ def _ranges(numbers: Sequence[int]) -> str:
 
 
 def _run_batch(bundle: dict[str, Any], numbers: str) -> dict[str, Any]:
-    """On a worker: runs tasks, and returns their part of the sweep as files. It uses the standard library alone: workers need no fsage."""
+    """On a worker: runs tasks, and returns their part of the sweep as files.
+
+    It uses the standard library alone: workers need no fsage.
+    """
+    import importlib
     import io
-    import os
     import shutil
     import subprocess
     import tarfile
@@ -216,9 +231,8 @@ def _run_batch(bundle: dict[str, Any], numbers: str) -> dict[str, Any]:
     from pathlib import Path
 
     try:
-        from distributed import get_worker
-
-        home = Path(get_worker().local_directory)
+        worker: Any = importlib.import_module("distributed").get_worker()
+        home = Path(worker.local_directory)
     except (ImportError, ValueError, AttributeError):
         home = Path(tempfile.gettempdir())
     place = home / f"fsage-sweep-{bundle['digest']}"
@@ -235,7 +249,18 @@ def _run_batch(bundle: dict[str, Any], numbers: str) -> dict[str, Any]:
     part = Path(tempfile.mkdtemp(prefix="part-", dir=home))
     began = time.monotonic()
     try:
-        arguments = [program, "sweep", str(place / bundle["spec"]), "--tasks", numbers, "-o", str(part), "--jobs", "1", "--json"]
+        arguments = [
+            program,
+            "sweep",
+            str(place / bundle["spec"]),
+            "--tasks",
+            numbers,
+            "-o",
+            str(part),
+            "--jobs",
+            "1",
+            "--json",
+        ]
         done = subprocess.run(arguments, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, stdin=subprocess.DEVNULL)
         if done.returncode not in (0, 1):
             said = done.stderr.decode(errors="replace").strip().splitlines()
@@ -267,23 +292,26 @@ class _Cluster:
     def run(self, dask: Any) -> None:
         """Runs what is to do."""
         try:
-            from distributed import Client
+            distributed: Any = importlib.import_module("distributed")
         except ImportError:
-            raise HostError("dask.distributed is not installed; get it with: python3 -m pip install 'dask[distributed]'") from None
+            need = "dask.distributed is not installed; get it with: python3 -m pip install 'dask[distributed]'"
+            raise HostError(need) from None
         listed = _call(self.command, ["sweep", str(self.file), "--list"], quiet=True)
         self.collect()
         numbers = self.to_do(int(listed["tasks"]))
         if not numbers:
             return
         bundle = self.bundle(listed["inputs"])
-        own = not isinstance(dask, Client)
-        client = Client(dask) if own else dask
+        own = not isinstance(dask, distributed.Client)
+        client: Any = distributed.Client(dask) if own else dask
         try:
             self.drive(client, bundle, numbers)
         finally:
             if own:
                 client.close()
             self.collect()
+            # What a killed client left half written is in nobody's way, and goes with the rest.
+            shutil.rmtree(self.parts, ignore_errors=True)
 
     def to_do(self, tasks: int) -> list[int]:
         """Numbers of the tasks that have not ended; with `retry_failed`, those too that failed."""
@@ -296,7 +324,7 @@ class _Cluster:
         return sorted(numbers)
 
     def bundle(self, inputs: Sequence[str]) -> dict[str, Any]:
-        """What a worker needs: the sweep's file, what its tasks read, and the program; as the file names them, relative to it."""
+        """What a worker needs: the sweep's file, what its tasks read (as the file names it), and the program."""
         relative = [path for path in inputs if not os.path.isabs(path)]
         # As deep as the farthest way up, so that nothing is outside.
         up = max((posixpath.normpath(path).split("/").count("..") for path in relative), default=0)
@@ -315,21 +343,25 @@ class _Cluster:
 
     def drive(self, client: Any, bundle: dict[str, Any], numbers: list[int]) -> None:
         """Keeps every thread of the cluster busy until all is done."""
-        from distributed import as_completed
-
         [sent] = client.scatter([bundle], broadcast=True)
+        # Of no module that a worker would have to import: it travels whole.
+        work = types.FunctionType(_run_batch.__code__, {"__builtins__": __builtins__}, "_run_batch")
+        work.__module__ = "__main__"
         threads = max(1, sum(client.nthreads().values()))
         size, begin, ran, seconds = 1, 0, 0, 0.0
-        running = as_completed()
+        running: Any = importlib.import_module("distributed").as_completed()
         waiting: dict[Any, int] = {}
-        collected = said = time.monotonic()
+        said = time.monotonic()
+        # Workers go on meanwhile, and are given tasks.
+        collecting = ThreadPoolExecutor(1)
+        taken, again_at = collecting.submit(float), said + _COLLECT_EVERY_S
         while begin < len(numbers) or waiting:
             while begin < len(numbers) and len(waiting) < _IN_FLIGHT * threads:
                 # The last batches are small, so that all threads end at about the same time.
                 fair = -(-(len(numbers) - begin) // (_IN_FLIGHT * threads))
                 batch = numbers[begin : begin + max(1, min(size, fair))]
                 begin += len(batch)
-                future = client.submit(_run_batch, sent, _ranges(batch), pure=False)
+                future = client.submit(work, sent, _ranges(batch), pure=False)
                 waiting[future] = len(batch)
                 running.add(future)
             future = next(running)
@@ -340,13 +372,16 @@ class _Cluster:
             size = max(1, int(self.batch_seconds / max(seconds / ran, 1e-4)))
             threads = max(1, sum(client.nthreads().values()))
             now = time.monotonic()
-            if now - collected > _COLLECT_EVERY_S:
-                self.collect()
-                collected = now
+            if taken.done() and now > again_at:
+                # The data set is written anew each time: the larger it is, the less often.
+                again_at = now + max(_COLLECT_EVERY_S, _COLLECT_ONE_IN * taken.result())
+                taken = collecting.submit(self.collect)
             if now - said > _COLLECT_EVERY_S:
                 left = seconds / ran * (len(numbers) - ran) / threads
                 print(f"fsage: {ran} of {len(numbers)} tasks done, {left:.0f} s left", file=sys.stderr)
                 said = now
+        collecting.shutdown()
+        taken.result()
 
     def keep(self, files: Mapping[str, bytes]) -> None:
         """Writes a part to the disk, whole or not at all."""
@@ -356,15 +391,16 @@ class _Cluster:
             (growing / name).write_bytes(data)
         growing.rename(self.parts / f"part-{uuid.uuid4().hex}")
 
-    def collect(self) -> None:
-        """Takes the parts that are there into the data set."""
+    def collect(self) -> float:
+        """Takes the parts that are there into the data set. How long that took, seconds."""
+        began = time.monotonic()
         parts = sorted(self.parts.glob("part-*")) if self.parts.is_dir() else []
         if parts:
             arguments = ["sweep", str(self.file), "-o", str(self.folder), "--collect", *map(str, parts)]
             _call(self.command, arguments, quiet=True)
-        if self.parts.is_dir():
-            # What a killed client left half written is in nobody's way, and goes with the rest.
-            shutil.rmtree(self.parts)
+        for part in parts:
+            shutil.rmtree(part)
+        return time.monotonic() - began
 
 
 def main() -> int:

@@ -1,7 +1,7 @@
 //! How many calls a second the prediction pipeline takes, reading the profile included, on one core.
 //!
-//! `predict [--calls N] [WORKLOAD [SYSTEM]]`: without a workload a seeded compile-like trace is generated and written as a
-//! workload profile first. Without a system profile one with an entry for every class is made up: prices do not
+//! `predict [--calls N] [--write DIR | WORKLOAD [SYSTEM]]`: without a workload a seeded compile-like trace is generated and written as a
+//! workload profile first; with `--write`, into a new directory that stays, and that is all. Without a system profile one with an entry for every class is made up: prices do not
 //! matter here. Prints calls per second of processor time and the peak resident set.
 
 use anyhow::{Context, bail};
@@ -18,13 +18,18 @@ const ROUNDS: usize = 3;
 fn main() -> anyhow::Result<()> {
     let mut calls = 4_000_000u64;
     let mut paths: Vec<PathBuf> = Vec::new();
+    let mut write = None;
     let mut args = std::env::args().skip(1);
     while let Some(arg) = args.next() {
         match arg.as_str() {
             "--calls" => calls = args.next().context("--calls needs a number")?.parse().context("--calls")?,
-            flag if flag.starts_with('-') => bail!("usage: predict [--calls N] [WORKLOAD [SYSTEM]]"),
+            "--write" => write = Some(PathBuf::from(args.next().context("--write needs a directory")?)),
+            flag if flag.starts_with('-') => bail!("usage: predict [--calls N] [--write DIR | WORKLOAD [SYSTEM]]"),
             path => paths.push(path.into()),
         }
+    }
+    if let Some(directory) = write {
+        return Ok(synthetic::compile_like(&directory, calls, SEED)?);
     }
     let scratch = tempfile::tempdir()?;
     let workload = match paths.first() {

@@ -5,7 +5,6 @@
 
 use crate::progress;
 use fault::{Fault, Kind};
-use posix::input::Refusal;
 use std::error::Error;
 use std::fmt;
 use std::io::{self, Write as _};
@@ -71,30 +70,13 @@ impl fmt::Display for Failure {
             What::Message(message) => parts.push(message.clone()),
             What::Error(_) => parts.extend(self.causes().map(ToString::to_string)),
         }
-        let mut line = String::new();
-        for part in parts.iter().map(|part| units::text::printable(part)) {
-            // Library errors often repeat their source in their own text.
-            if line.contains(&part) {
-                continue;
-            }
-            if !line.is_empty() {
-                line.push_str(": ");
-            }
-            line.push_str(&part);
-        }
-        f.write_str(&line)
+        f.write_str(&units::text::chain(parts))
     }
 }
 
 impl<E: Fault + Send + Sync + 'static> From<E> for Failure {
     fn from(error: E) -> Failure {
-        let kind = error.kind();
-        let mut failure = Failure { kind, what: What::Error(Box::new(error)), context: Vec::new() };
-        // Whatever it was opened for: what is no file, or no file of its kind, is a bad input.
-        if failure.causes().filter_map(|cause| cause.downcast_ref()).any(|e| Refusal::of(e).is_some()) {
-            failure.kind = Kind::BadInput;
-        }
-        failure
+        Failure { kind: posix::input::kind_of(&error), what: What::Error(Box::new(error)), context: Vec::new() }
     }
 }
 

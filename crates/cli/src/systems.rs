@@ -1,9 +1,8 @@
 //! System profiles on the command line: files, and the bundled ones by name.
 
-use crate::quickstart::bundled;
 use crate::{failure, names, output};
 use std::path::{Path, PathBuf};
-use system::SystemProfile;
+use system::{SystemProfile, bundled};
 
 /// What stands before the name of a bundled profile; alone it stands for all of them.
 const BUNDLED: &str = "bundled";

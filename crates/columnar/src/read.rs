@@ -3,6 +3,7 @@
 use crate::footer::{self, RowGroup, guarded};
 use crate::source::Source;
 use crate::{Check, Columns, FileError, Format};
+use arrow_array::RecordBatch;
 use arrow_schema::{Schema, SchemaRef};
 use bytes::{Buf, Bytes};
 use parquet::arrow::ProjectionMask;
@@ -11,6 +12,7 @@ use parquet::errors::ParquetError;
 use parquet::file::reader::{ChunkReader, Length};
 use posix::{interrupt, memory};
 use serde::de::DeserializeOwned;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -193,6 +195,38 @@ impl ParquetIn {
         each: impl FnMut(&Columns<'_>) -> Result<(), FileError>,
     ) -> Result<(), FileError> {
         memory::reading(&self.source.path, READING_BYTES_MAX, || self.read_bounded(group, columns, each))
+    }
+
+    /// Rows as Arrow record batches, at least one to a row group, each verified as it is read: only the columns named, in the file's order, or all
+    /// where none are. `go_on` is asked before each row group.
+    ///
+    /// # Errors
+    /// A column that the file does not have; a damaged or unreadable row group, named; `go_on` said no.
+    pub fn record_batches(
+        &self,
+        columns: &[&str],
+        mut go_on: impl FnMut() -> bool,
+    ) -> Result<(SchemaRef, Vec<RecordBatch>), FileError> {
+        let every: Vec<&str> = self.schema().fields().iter().map(|field| field.name().as_str()).collect();
+        if let Some(absent) = columns.iter().find(|name| !every.contains(name)) {
+            let message = format!("is not in the file; there are {}", every.join(", "));
+            return Err(FileError::schema(self.path(), absent, message));
+        }
+        let wanted = if columns.is_empty() { every } else { columns.to_vec() };
+        let kept = self.schema().fields().iter().filter(|field| wanted.contains(&field.name().as_str())).cloned();
+        let schema = Arc::new(Schema::new(kept.collect::<Vec<_>>()));
+        let mut batches = Vec::new();
+        for group in 0..self.row_groups() {
+            if !go_on() {
+                let stopped = io::Error::new(io::ErrorKind::Interrupted, "stopped by the caller");
+                return Err(FileError::io(self.path(), "read on")(stopped));
+            }
+            self.read_row_group(group, &wanted, |columns| {
+                batches.push(columns.batch().clone());
+                Ok(())
+            })?;
+        }
+        Ok((batches.first().map_or(schema, RecordBatch::schema), batches))
     }
 
     fn read_bounded(

@@ -17,7 +17,7 @@ use crate::{Completion, FlashCounts, Operation, Request, RequestError};
 ///
 /// Background work (read-ahead, writing back a cache, garbage collection) goes on between requests in either way and is worked
 /// out when next asked.
-pub trait Device {
+pub trait Device: Send {
     /// Bytes of a sector.
     fn sector_bytes(&self) -> u32;
 

@@ -270,47 +270,6 @@ pub fn lines(title: &str, x: (&str, bool), y: (&str, bool), points: &[(String, f
     Plot { title: title.to_owned(), spec }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// The axis was in seconds, the table in milliseconds, and the tooltip had ten digits.
-    #[test]
-    fn axis_values_and_tooltips_have_one_unit() {
-        let bar = |label, value_s| Bar { label, value_s, low_s: 0.5 * value_s, high_s: 2.0 * value_s };
-        let plot = interval_bars("t", Counted::Time("time"), &[bar("a", 0.154), bar("b", 0.0004)]);
-        assert_eq!(plot.spec["layer"][0]["encoding"]["x"]["title"], "time, ms");
-        assert_eq!(plot.spec["data"]["values"][0]["value"], 154.0);
-        assert_eq!(plot.spec["data"]["values"][0]["said"], "154 ms (77.0 to 308)");
-        assert_eq!(plot.spec["data"]["values"][1]["said"], "0.40 ms (0.20 to 0.80)");
-        let parts = [("a".to_owned(), "open".to_owned(), 0.9), ("a".to_owned(), "read".to_owned(), 0.2)];
-        let plot = stacked_bars("t", Counted::Time("time"), &["open".to_owned(), "read".to_owned()], &parts);
-        assert_eq!(plot.spec["encoding"]["x"]["title"], "time, s", "of the whole bar");
-        assert_eq!(plot.spec["data"]["values"][1]["said"], "0.20 s");
-        let plot = interval_bars("t", Counted::Other("MiB/s"), &[bar("a", 154.0)]);
-        assert_eq!(plot.spec["layer"][0]["encoding"]["x"]["title"], "MiB/s");
-    }
-
-    /// Relative luminance of `#rrggbb` (WCAG 2.2).
-    fn luminance(colour: &str) -> f64 {
-        let part = |at: usize| f64::from(u8::from_str_radix(&colour[at..at + 2], 16).unwrap()) / 255.0;
-        let linear = |c: f64| if c <= 0.04045 { c / 12.92 } else { ((c + 0.055) / 1.055).powf(2.4) };
-        0.2126 * linear(part(1)) + 0.7152 * linear(part(3)) + 0.0722 * linear(part(5))
-    }
-
-    #[test]
-    fn every_colour_stands_out_on_light_and_on_dark_ground() {
-        for colour in PALETTE {
-            // What Chromium and Firefox paint under `color-scheme: dark` is no lighter than #1c1b22.
-            for ground in ["#ffffff", "#121212", "#1c1b22"] {
-                let (a, b) = (luminance(colour), luminance(ground));
-                let contrast = (a.max(b) + 0.05) / (a.min(b) + 0.05);
-                assert!(contrast >= 3.0, "{colour} on {ground}: {contrast:.2}");
-            }
-        }
-    }
-}
-
 /// A point of [`multiples`].
 pub struct Multiple<'a> {
     /// Which panel it is in; empty where there is one.
@@ -419,4 +378,45 @@ pub fn front(title: &str, x_title: &str, y_title: &str, points: &[Weighed<'_>]) 
         ],
     });
     Plot { title: title.to_owned(), spec }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The axis was in seconds, the table in milliseconds, and the tooltip had ten digits.
+    #[test]
+    fn axis_values_and_tooltips_have_one_unit() {
+        let bar = |label, value_s| Bar { label, value_s, low_s: 0.5 * value_s, high_s: 2.0 * value_s };
+        let plot = interval_bars("t", Counted::Time("time"), &[bar("a", 0.154), bar("b", 0.0004)]);
+        assert_eq!(plot.spec["layer"][0]["encoding"]["x"]["title"], "time, ms");
+        assert_eq!(plot.spec["data"]["values"][0]["value"], 154.0);
+        assert_eq!(plot.spec["data"]["values"][0]["said"], "154 ms (77.0 to 308)");
+        assert_eq!(plot.spec["data"]["values"][1]["said"], "0.40 ms (0.20 to 0.80)");
+        let parts = [("a".to_owned(), "open".to_owned(), 0.9), ("a".to_owned(), "read".to_owned(), 0.2)];
+        let plot = stacked_bars("t", Counted::Time("time"), &["open".to_owned(), "read".to_owned()], &parts);
+        assert_eq!(plot.spec["encoding"]["x"]["title"], "time, s", "of the whole bar");
+        assert_eq!(plot.spec["data"]["values"][1]["said"], "0.20 s");
+        let plot = interval_bars("t", Counted::Other("MiB/s"), &[bar("a", 154.0)]);
+        assert_eq!(plot.spec["layer"][0]["encoding"]["x"]["title"], "MiB/s");
+    }
+
+    /// Relative luminance of `#rrggbb` (WCAG 2.2).
+    fn luminance(colour: &str) -> f64 {
+        let part = |at: usize| f64::from(u8::from_str_radix(&colour[at..at + 2], 16).unwrap()) / 255.0;
+        let linear = |c: f64| if c <= 0.04045 { c / 12.92 } else { ((c + 0.055) / 1.055).powf(2.4) };
+        0.2126 * linear(part(1)) + 0.7152 * linear(part(3)) + 0.0722 * linear(part(5))
+    }
+
+    #[test]
+    fn every_colour_stands_out_on_light_and_on_dark_ground() {
+        for colour in PALETTE {
+            // What Chromium and Firefox paint under `color-scheme: dark` is no lighter than #1c1b22.
+            for ground in ["#ffffff", "#121212", "#1c1b22"] {
+                let (a, b) = (luminance(colour), luminance(ground));
+                let contrast = (a.max(b) + 0.05) / (a.min(b) + 0.05);
+                assert!(contrast >= 3.0, "{colour} on {ground}: {contrast:.2}");
+            }
+        }
+    }
 }

@@ -33,7 +33,8 @@ pub type Report<'a> = &'a mut dyn FnMut(&str, u64, Option<u64>);
 /// A thing that is made once; locked while it is being made, so that who needs it too waits for it.
 type Slot = Arc<Mutex<Option<Arc<dyn Any + Send + Sync>>>>;
 
-/// What the experiments of a run have made for one another at one scale and seed, by name. Its copies are one, for any thread.
+/// What the experiments of a run have made for one another at one scale and seed, by name. Its copies are one, for any
+/// thread.
 #[derive(Clone, Default)]
 pub(crate) struct Made(Arc<Mutex<FxHashMap<String, Slot>>>);
 
@@ -43,7 +44,8 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Made {
-    /// What has been made under this name, or is made now. The name says everything that it depends on apart from scale and seed.
+    /// What has been made under this name, or is made now. The name says everything that it depends on apart from scale
+    /// and seed.
     ///
     /// # Errors
     /// As `make`, or two things of different type have the same name.
@@ -121,8 +123,9 @@ impl<'a> Bench<'a> {
         }
     }
 
-    /// Values that something unpublished is given: a few at the quick scale, those that the sentences need, or all.
-    pub fn sweep<'v, T>(&self, quick: &'v [T], short: &'v [T], whole: &'v [T]) -> &'v [T] {
+    /// One of three: for the quick scale, for what the sentences need, for everything. Of values that something
+    /// unpublished is given, or of how often something random is done.
+    pub fn sweep<T>(&self, quick: T, short: T, whole: T) -> T {
         match (self.scale, self.sweeps) {
             (Scale::Quick, _) => quick,
             (Scale::Full, Sweeps::Short) => short,
@@ -134,8 +137,8 @@ impl<'a> Bench<'a> {
     pub fn sweeps(&self) -> &'static str {
         match (self.scale, self.sweeps) {
             (Scale::Quick, _) => "a value or two",
-            (Scale::Full, Sweeps::Short) => "the values that the sentences need; all with --full",
-            (Scale::Full, Sweeps::Whole) => "all values",
+            (Scale::Full, Sweeps::Short) => "what the sentences need; all of it with --full",
+            (Scale::Full, Sweeps::Whole) => "all of it",
         }
     }
 
@@ -186,10 +189,11 @@ mod tests {
 
     #[test]
     fn a_sweep_is_as_long_as_is_asked_for() {
-        let mut report = |_: &str, _: u64, _: Option<u64>| {};
-        let bench = |scale, sweeps, report| Bench::new(scale, 1, report).sweeping(sweeps);
         let all = [1, 2, 3, 4];
-        let mut of = |scale, sweeps| bench(scale, sweeps, &mut report).sweep(&all[..1], &all[..2], &all).len();
+        let of = |scale, sweeps| {
+            let mut report = |_: &str, _: u64, _: Option<u64>| {};
+            Bench::new(scale, 1, &mut report).sweeping(sweeps).sweep(&all[..1], &all[..2], &all[..]).len()
+        };
         assert_eq!((of(Scale::Quick, Sweeps::Whole), of(Scale::Full, Sweeps::Short)), (1, 2));
         assert_eq!(of(Scale::Full, Sweeps::Whole), 4);
     }

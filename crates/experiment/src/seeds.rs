@@ -11,8 +11,8 @@ use std::time::{Duration, Instant};
 /// Told of each experiment that has been run: which, under which seed, and how long it took beside the others.
 pub type Done<'a> = &'a (dyn Fn(&Experiment, u64, Duration) + Sync);
 
-/// Runs experiments once for each seed, as many at a time as there are processors; what several of them need is made once for each
-/// seed. One outcome each, in their order, of the means where there are several seeds.
+/// Runs experiments once for each seed, as many at a time as there are processors; what several of them need is made
+/// once for each seed. One outcome each, in their order, of the means where there are several seeds.
 ///
 /// # Errors
 /// That of the first experiment, of the first seed, that has one.

@@ -103,8 +103,8 @@ pub(crate) fn sequential(
     parallel::each(bench, what, sizes_bytes, |size_bytes| at_size(&mut mount(volume.clone())?, *size_bytes, with, seed))
 }
 
-/// The same for several experiments of a run: what one has found for a size, another need not look for. `name` says everything that
-/// this depends on besides sizes, scale and seed.
+/// The same for several experiments of a run: what one has found for a size, another need not look for. `name` says
+/// everything that this depends on besides sizes, scale and seed.
 pub(crate) fn sequential_shared(
     bench: &mut Bench<'_>,
     name: &str,

@@ -11,7 +11,7 @@ use std::io;
 use std::path::Path;
 
 /// A file system in virtual time with what POSIX hides, for commands that do not care which it is.
-pub trait Laboratory: FileSystem {
+pub trait Laboratory: FileSystem + Send {
     /// What went on below the calls: caches, names, device.
     fn counters(&self) -> Counters;
 
@@ -39,7 +39,7 @@ pub trait Laboratory: FileSystem {
 }
 
 /// What a laboratory has to know of a file system besides how to run it.
-trait Kept: Volume + Sized {
+trait Kept: Volume + Sized + Send {
     /// How it was made, in the words of the targets' grammar.
     fn made(&self) -> String;
 

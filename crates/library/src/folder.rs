@@ -31,7 +31,7 @@ pub struct Library {
 /// What is kept of a replay.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Replayed {
-    /// [`KEPT_SCHEMA`].
+    /// `fsage.library-replay/1`.
     pub schema: String,
     /// The target that it was made on.
     pub target: String,

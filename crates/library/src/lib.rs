@@ -1,8 +1,9 @@
-//! A library: workloads that may be shown to others, the systems that were measured for them, and every prediction and replay of the
-//! ones on the others.
+//! A library: workloads that may be shown to others, the systems that were measured for them, and every prediction and
+//! replay of the ones on the others.
 //!
-//! What lives here: the folder ([`Library`]), the matrix made of it ([`Matrix`]), and the page that shows the matrix ([`page()`]).
-//! What may not: measuring and replaying, which need a target; whoever has one puts what it found into the folder.
+//! What lives here: the folder ([`Library`]), the matrix made of it ([`Matrix`]), and the page that shows the matrix
+//! ([`page()`]). What may not: measuring and replaying, which need a target; whoever has one puts what it found into
+//! the folder.
 
 mod error;
 mod folder;

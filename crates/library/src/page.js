@@ -17,11 +17,13 @@ function digits(x) {
 }
 function time(ns) {
   const size = Math.abs(ns);
-  const [unit, by] = size >= 1e9 ? ["s", 1e9] : size >= 1e6 ? ["ms", 1e6] : size >= 1e3 ? ["\u00b5s", 1e3] : ["ns", 1];
+  const [unit, by] =
+    size >= 1e9 ? ["s", 1e9] : size >= 1e6 ? ["ms", 1e6] : size >= 1e3 ? ["\u00b5s", 1e3] : ["ns", 1];
   return digits(ns / by) + " " + unit;
 }
 function bytes(n) {
-  const [unit, by] = n >= 2 ** 30 ? ["GiB", 2 ** 30] : n >= 2 ** 20 ? ["MiB", 2 ** 20] : n >= 1024 ? ["KiB", 1024] : ["B", 1];
+  const [unit, by] =
+    n >= 2 ** 30 ? ["GiB", 2 ** 30] : n >= 2 ** 20 ? ["MiB", 2 ** 20] : n >= 1024 ? ["KiB", 1024] : ["B", 1];
   return digits(n / by) + " " + unit;
 }
 const count = (n) => Math.round(n).toLocaleString("en");
@@ -29,19 +31,32 @@ const share = (x) => (x > 0 ? "+" : "") + digits(x * 100) + " %";
 
 // The figure of a cell: its value to sort by, what is shown, and how much longer than the fastest of its row.
 function figure(measure, w, s) {
-  const cell = cellOf(w, s), p = cell.predicted, r = cell.replayed;
+  const cell = cellOf(w, s),
+    p = cell.predicted,
+    r = cell.replayed;
   const least = (of) => Math.min(...data.systems.map((_, i) => of(cellOf(w, i)) ?? Infinity));
-  const predicted = (c) => c.predicted?.total_ns, replayed = (c) => c.replayed?.total_ns;
+  const predicted = (c) => c.predicted?.total_ns,
+    replayed = (c) => c.replayed?.total_ns;
   const mark = p?.ties_with_fastest ? " =" : "";
-  const title = p ? `95 % interval ${time(p.low_ns)} to ${time(p.high_ns)}; fastest in ${digits(p.p_fastest * 100)} % of draws` : cell.refused || "";
-  if (measure === "replayed") return r ? { value: r.total_ns, text: time(r.total_ns), over: r.total_ns / least(replayed), title: r.target } : null;
+  const title = p
+    ? `95 % interval ${time(p.low_ns)} to ${time(p.high_ns)}; fastest in ${digits(p.p_fastest * 100)} % of draws`
+    : cell.refused || "";
+  if (measure === "replayed")
+    return r
+      ? { value: r.total_ns, text: time(r.total_ns), over: r.total_ns / least(replayed), title: r.target }
+      : null;
   if (!p) return null;
   const over = p.total_ns / least(predicted);
   if (measure === "over") return { value: over, text: digits(over) + "\u00d7" + mark, over, title };
   if (measure === "error") {
     if (!r) return null;
     const error = p.total_ns / r.total_ns - 1;
-    return { value: error, text: share(error), over: 1 + Math.abs(error), title: `predicted ${time(p.total_ns)}, replayed ${time(r.total_ns)}` };
+    return {
+      value: error,
+      text: share(error),
+      over: 1 + Math.abs(error),
+      title: `predicted ${time(p.total_ns)}, replayed ${time(r.total_ns)}`,
+    };
   }
   return { value: p.total_ns, text: time(p.total_ns) + mark, over, title };
 }
@@ -51,7 +66,8 @@ function matches(list, id) {
   return list.map((_, i) => i).filter((i) => words.every((word) => text(list[i]).includes(word)));
 }
 function heading(text, by, className) {
-  const cell = element("th", undefined, className), button = element("button", text);
+  const cell = element("th", undefined, className),
+    button = element("button", text);
   const sorted = state.sort.by === by;
   if (sorted) button.textContent += state.sort.down ? " \u2193" : " \u2191";
   cell.setAttribute("aria-sort", sorted ? (state.sort.down ? "descending" : "ascending") : "none");
@@ -65,8 +81,10 @@ function heading(text, by, className) {
   return cell;
 }
 function drawMatrix() {
-  const measure = $("measure").value, systems = matches(data.systems, "systems");
-  const by = state.sort.by, sign = state.sort.down ? -1 : 1;
+  const measure = $("measure").value,
+    systems = matches(data.systems, "systems");
+  const by = state.sort.by,
+    sign = state.sort.down ? -1 : 1;
   const key = (w) => (by === "name" ? data.workloads[w].name : figure(measure, w, by)?.value);
   const order = (a, b) => {
     const [x, y] = [key(a), key(b)];
@@ -87,7 +105,8 @@ function drawMatrix() {
     name.title = data.workloads[w].facts.map((f) => f.join(": ")).join("\n");
     row.append(name);
     for (const s of systems) {
-      const cell = row.insertCell(), found = figure(measure, w, s);
+      const cell = row.insertCell(),
+        found = figure(measure, w, s);
       cell.className = "n";
       if (!found) {
         cell.textContent = "\u2013";
@@ -132,7 +151,8 @@ function compare(id, caption, headings, rows, names) {
     for (const row of rows.slice(0, 25)) {
       const line = body.insertRow();
       for (const text of row.what) line.append(element("td", text, text.length > 30 ? "long" : ""));
-      for (const text of [row.show(row.a), row.show(row.b), row.show(row.b - row.a)]) line.append(element("td", text, "n"));
+      for (const text of [row.show(row.a), row.show(row.b), row.show(row.b - row.a)])
+        line.append(element("td", text, "n"));
       const bar = element("span", undefined, row.b < row.a ? "bar less" : "bar");
       bar.style.width = (Math.abs(row.b - row.a) / most) * 8 + "rem";
       line.insertCell().append(bar);
@@ -142,7 +162,10 @@ function compare(id, caption, headings, rows, names) {
 }
 function joined(a, b, keyOf, valueOf) {
   const rows = new Map();
-  for (const [side, list] of [["a", a], ["b", b]])
+  for (const [side, list] of [
+    ["a", a],
+    ["b", b],
+  ])
     for (const it of list) {
       const key = keyOf(it);
       if (!rows.has(key)) rows.set(key, { a: 0, b: 0, first: it });
@@ -151,35 +174,78 @@ function joined(a, b, keyOf, valueOf) {
   return [...rows.values()];
 }
 function drawWhy() {
-  const w = +$("workload").value, [i, j] = [+$("a").value, +$("b").value];
-  const [a, b] = [cellOf(w, i), cellOf(w, j)], names = [data.systems[i].name, data.systems[j].name];
+  const w = +$("workload").value,
+    [i, j] = [+$("a").value, +$("b").value];
+  const [a, b] = [cellOf(w, i), cellOf(w, j)],
+    names = [data.systems[i].name, data.systems[j].name];
   const missing = [a, b].findIndex((cell) => !cell.predicted);
   if (i === j || missing >= 0) {
-    $("why").textContent = i === j ? "Choose two systems that differ." : `${names[missing]}: ${[a, b][missing].refused}`;
+    $("why").textContent =
+      i === j ? "Choose two systems that differ." : `${names[missing]}: ${[a, b][missing].refused}`;
     for (const id of ["by-op", "by-class", "caches", "facts"]) $(id).replaceChildren();
     return;
   }
   const [p, q] = [a.predicted, b.predicted];
-  const faster = p.total_ns <= q.total_ns ? 0 : 1, ratio = Math.max(p.total_ns, q.total_ns) / Math.min(p.total_ns, q.total_ns);
+  const faster = p.total_ns <= q.total_ns ? 0 : 1,
+    ratio = Math.max(p.total_ns, q.total_ns) / Math.min(p.total_ns, q.total_ns);
   const overlap = p.low_ns <= q.high_ns && q.low_ns <= p.high_ns;
-  let text = `${data.workloads[w].name}: ${names[0]} ${time(p.total_ns)}, ${names[1]} ${time(q.total_ns)}; ${names[faster]} is predicted to be ${digits(ratio)} times as fast`;
+  const limit = (it) => (it.data_cache_bytes ? bytes(it.data_cache_bytes) : "no limit");
+  let text = `${data.workloads[w].name}: ${names[0]} ${time(p.total_ns)}, ${names[1]} ${time(q.total_ns)}; `;
+  text += `${names[faster]} is predicted to be ${digits(ratio)} times as fast`;
   text += overlap ? "; their intervals overlap." : ".";
   if (a.replayed && b.replayed) text += ` Replayed: ${time(a.replayed.total_ns)} and ${time(b.replayed.total_ns)}.`;
   $("why").textContent = text;
-  const ops = joined(p.by_op, q.by_op, (op) => op.op, (op) => op.ns);
-  compare("by-op", "By call.", ["Call", "Calls"], ops.map((r) => ({ ...r, what: [r.first.op, count(r.first.calls)], show: time })), names);
-  const classes = joined(p.by_class, q.by_class, (c) => c[0], (c) => c[3]);
-  compare("by-class", "By elementary call.", ["Elementary call", "Meaning"],
-    classes.map((r) => ({ ...r, what: [r.first[0], r.first[1]], show: time })), names);
+  const ops = joined(
+    p.by_op,
+    q.by_op,
+    (op) => op.op,
+    (op) => op.ns,
+  );
+  compare(
+    "by-op",
+    "By call.",
+    ["Call", "Calls"],
+    ops.map((r) => ({ ...r, what: [r.first.op, count(r.first.calls)], show: time })),
+    names,
+  );
+  const classes = joined(
+    p.by_class,
+    q.by_class,
+    (c) => c[0],
+    (c) => c[3],
+  );
+  compare(
+    "by-class",
+    "By elementary call.",
+    ["Elementary call", "Meaning"],
+    classes.map((r) => ({ ...r, what: [r.first[0], r.first[1]], show: time })),
+    names,
+  );
   const words = {
-    page_hits: "pages read that were cached", page_misses: "pages read that were not", pages_dirtied: "pages made dirty",
-    pages_written_back: "pages written back by age or amount", pages_forced: "dirty pages evicted", name_hits: "names that were cached",
-    name_misses: "names that were not", negative_hits: "absent names that were cached", negative_misses: "absent names that were not",
+    page_hits: "pages read that were cached",
+    page_misses: "pages read that were not",
+    pages_dirtied: "pages made dirty",
+    pages_written_back: "pages written back by age or amount",
+    pages_forced: "dirty pages evicted",
+    name_hits: "names that were cached",
+    name_misses: "names that were not",
+    negative_hits: "absent names that were cached",
+    negative_misses: "absent names that were not",
     pages_dirty_at_end: "dirty pages left at the end",
   };
-  const caches = Object.keys(words).map((name) => ({ a: p.cache[name], b: q.cache[name], what: [words[name]], show: count }));
-  compare("caches", `Caches: the data cache has ${p.data_cache_bytes ? bytes(p.data_cache_bytes) : "no limit"} in A and ${q.data_cache_bytes ? bytes(q.data_cache_bytes) : "no limit"} in B.`,
-    ["What"], caches, names);
+  const caches = Object.keys(words).map((name) => ({
+    a: p.cache[name],
+    b: q.cache[name],
+    what: [words[name]],
+    show: count,
+  }));
+  compare(
+    "caches",
+    `Caches: the data cache has ${limit(p)} in A and ${limit(q)} in B.`,
+    ["What"],
+    caches,
+    names,
+  );
   const table = element("table");
   table.id = "facts";
   table.createCaption().textContent = "The two systems.";
@@ -198,11 +264,15 @@ function drawAll() {
   drawWhy();
 }
 for (const [w, workload] of data.workloads.entries()) $("workload").append(new Option(workload.name, w));
-for (const id of ["a", "b"]) for (const [s, system] of data.systems.entries()) $(id).append(new Option(system.name, s));
+for (const id of ["a", "b"])
+  for (const [s, system] of data.systems.entries()) $(id).append(new Option(system.name, s));
 if (data.systems.length > 1) $("b").value = 1;
 const replays = data.cells.filter((cell) => cell.replayed).length;
-$("about").textContent = `${data.workloads.length} workloads and ${data.systems.length} systems: ${data.cells.filter((c) => c.predicted).length} predictions and ${replays} replays. ` +
-  `Predicted by fsage ${data.version} from cold caches, calls as fast as possible, seed ${data.seed}. Times are the sum of the calls' latencies.`;
+$("about").textContent =
+  `${data.workloads.length} workloads and ${data.systems.length} systems: ` +
+  `${data.cells.filter((c) => c.predicted).length} predictions and ${replays} replays. ` +
+  `Predicted by fsage ${data.version} from cold caches, calls as fast as possible, seed ${data.seed}. ` +
+  "Times are the sum of the calls' latencies.";
 for (const id of ["measure", "workloads", "systems"]) $(id).addEventListener("input", drawMatrix);
 for (const id of ["workload", "a", "b"]) $(id).addEventListener("input", drawAll);
 drawAll();

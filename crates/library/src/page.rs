@@ -1,4 +1,5 @@
-//! The page: one file that needs nothing else, in which the matrix is sorted, filtered, and two systems are held against each other.
+//! The page: one file that needs nothing else, in which the matrix is sorted, filtered, and two systems are held
+//! against each other.
 
 use crate::{Matrix, SCHEMA};
 
@@ -19,8 +20,10 @@ pub fn page(matrix: &Matrix) -> serde_json::Result<String> {
     let json = json.to_string().replace('<', "\\u003c");
     Ok(format!(
         "{}<meta http-equiv=\"Content-Security-Policy\" content=\"{POLICY}\">\n\
-         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n<title>Library of workloads and systems</title>\n\
-         <style>\n{STYLE}</style>\n</head>\n<body>\n{BODY}<script type=\"application/json\" id=\"data\">{json}</script>\n\
+         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
+         <title>Library of workloads and systems</title>\n\
+         <style>\n{STYLE}</style>\n</head>\n<body>\n{BODY}\
+         <script type=\"application/json\" id=\"data\">{json}</script>\n\
          <script>\n{SCRIPT}</script>\n</body>\n</html>\n",
         document::HTML_BEGINS
     ))

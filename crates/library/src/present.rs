@@ -10,7 +10,8 @@ const REASON_MAX: usize = 240;
 pub fn matrix(matrix: &Matrix) -> Document {
     let mut document = Document::new("Library");
     document.paragraph(format!(
-        "{} and {}. Times are predicted time in the file system; = marks what cannot be told from the fastest of its row.",
+        "{} and {}. Times are predicted time in the file system; = marks what cannot be told from the \
+         fastest of its row.",
         units::show::counted(matrix.workloads.len() as u64, "workload", "workloads"),
         units::show::counted(matrix.systems.len() as u64, "system", "systems"),
     ));

@@ -4,7 +4,9 @@
 //! a device that never ends, a FIFO that nobody writes to, a directory. What is read whole has a limit. A text may come from anywhere, bit by
 //! bit: it is a [`Stream`], on which a signal is heard while nothing comes.
 
+use fault::{Fault, Kind};
 use rustix::fs::{FileType, Mode, OFlags};
+use std::error::Error;
 use std::fs::File;
 use std::io::{self, Read as _};
 use std::path::Path;
@@ -35,6 +37,16 @@ impl Refusal {
     fn error(self) -> io::Error {
         io::Error::new(io::ErrorKind::InvalidData, self)
     }
+}
+
+/// Whose fault an error is. Whatever it was opened for: what is no file, or no file of its kind, is a bad input.
+pub fn kind_of<E: Fault + 'static>(error: &E) -> Kind {
+    let first: &(dyn Error + 'static) = error;
+    let mut causes = std::iter::successors(Some(first), |error: &&(dyn Error + 'static)| (*error).source());
+    if causes.any(|cause| cause.downcast_ref().is_some_and(|e| Refusal::of(e).is_some())) {
+        return Kind::BadInput;
+    }
+    error.kind()
 }
 
 /// Opens a regular file to be read.

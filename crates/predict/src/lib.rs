@@ -8,6 +8,7 @@
 //!
 //! `examples/predict.rs` predicts a workload on several systems: `cargo run -p fsage-predict --example predict`.
 
+pub mod answer;
 pub mod baseline;
 pub mod cache_sizes;
 pub mod explain;

@@ -1,8 +1,9 @@
 //! The data set of a sweep: Parquet files that any tool reads, written from the journal in the order of the tasks.
 //!
-//! `results/` has a row for each figure: the task's number, its parameters (a column for each axis), and the figure. It is partitioned
-//! as Hive does it, `results/drive=st32430n/figures.parquet`; a partition's column is in its directory's name alone. `tasks.parquet` has a row for
-//! each task, `timing.parquet` when, where and how long each ran. docs/formats.md has the columns.
+//! `results/` has a row for each figure: the task's number, its parameters (a column for each axis), and the figure. It
+//! is partitioned as Hive does it, `results/drive=st32430n/figures.parquet`; a partition's column is in its directory's
+//! name alone. `tasks.parquet` has a row for each task, `timing.parquet` when, where and how long each ran.
+//! docs/formats.md has the columns.
 
 use crate::journal::Outcome;
 use crate::spec::{AxisValue, Spec};
@@ -209,7 +210,8 @@ fn partitions(spec: &Spec, tasks: &Tasks, folder: &mut Folder) -> Result<BTreeMa
     Ok(found)
 }
 
-/// `name=value` as a directory's name, with `%` and two digits for what is not plain, as Hive writes it and its readers undo it.
+/// `name=value` as a directory's name, with `%` and two digits for what is not plain, as Hive writes it and its readers
+/// undo it.
 fn hive(name: &str, value: &str) -> String {
     let mut text = format!("{name}=");
     for byte in value.bytes() {

@@ -1,7 +1,7 @@
 //! What of a result goes into the data set: figures, each with what it is of and its unit.
 //!
-//! A table below says for each kind of result where its figures are. Whatever depends on the machine that ran a task in virtual time,
-//! or on the day, is in none: the data set is the same wherever it is made.
+//! A table below says for each kind of result where its figures are. Whatever depends on the machine that ran a task in
+//! virtual time, or on the day, is in none: the data set is the same wherever it is made.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -107,7 +107,12 @@ pub fn of_result(json: &[u8]) -> Result<Vec<Figure>, String> {
     let mut found = Found { figures: Vec::new(), subject: String::new() };
     match value["schema"].as_str() {
         Some("fsage.bench/1") => bench(&value, &mut found),
-        Some("fsage.predict/1") => predict(&value, &mut found),
+        Some("fsage.predict/1") => predict(&value, "", &mut found),
+        Some("fsage.predictions/1") => {
+            for one in list(&value["workloads"]) {
+                predict(one, &text(&one["workload"]), &mut found);
+            }
+        }
         Some("fsage.replay/1") => replay(&value, &mut found),
         Some("fsage.measure/1") => measure(&value, &mut found),
         Some("fsage.age/1") => age(&value, &mut found),
@@ -167,29 +172,39 @@ fn round_ns(round: &Value) -> Option<f64> {
     Some(work.as_f64()? + round["sync_ns"].as_f64().unwrap_or(0.0))
 }
 
-fn predict(result: &Value, found: &mut Found) {
+/// Of one workload; of several, each is a part.
+fn predict(result: &Value, whole: &str, found: &mut Found) {
+    let within = |name: &str| if whole.is_empty() { name.to_owned() } else { format!("{whole} {name}") };
     let mut run_times = list(&result["run_time"]["known"]["systems"]);
     for system in list(&result["prediction"]["systems"]) {
         found.of(&system["system"]);
         let interval = &system["interval"];
-        found.within("", "total_ns", "ns", &system["total_ns"], &interval["low_ns"], &interval["high_ns"]);
+        found.within(whole, "total_ns", "ns", &system["total_ns"], &interval["low_ns"], &interval["high_ns"]);
         if let Some(run) = run_times.next() {
-            found.within("", "run_time_ns", "ns", &run["ns"], &run["interval"]["low_ns"], &run["interval"]["high_ns"]);
+            found.within(
+                whole,
+                "run_time_ns",
+                "ns",
+                &run["ns"],
+                &run["interval"]["low_ns"],
+                &run["interval"]["high_ns"],
+            );
         }
         let mut places = list(&result["ranking"]["systems"]);
         if let Some(place) = places.find(|place| place["system"] == system["system"]) {
-            found.within("", "over_fastest", "ratio", &place["ratio"], &place["ratio_low"], &place["ratio_high"]);
-            found.add("", "place", "count", &place["place"]);
-            found.add("", "probability_fastest", "share", &place["p_fastest"]);
+            found.within(whole, "over_fastest", "ratio", &place["ratio"], &place["ratio_low"], &place["ratio_high"]);
+            found.add(whole, "place", "count", &place["place"]);
+            found.add(whole, "probability_fastest", "share", &place["p_fastest"]);
         }
-        found.add("", "calls", "count", &system["calls"]);
+        found.add(whole, "calls", "count", &system["calls"]);
         for name in ["page_hits", "page_misses", "name_hits", "name_misses", "pages_written_back"] {
-            found.add("", name, "count", &system["cache"][name]);
+            found.add(whole, name, "count", &system["cache"][name]);
         }
-        found.add("", "writeback_stall_ns", "ns", &system["writeback"]["stall_ns"]);
+        found.add(whole, "writeback_stall_ns", "ns", &system["writeback"]["stall_ns"]);
         for op in list(&system["by_op"]) {
-            found.add(&text(&op["op"]), "time_ns", "ns", &op["ns"]);
-            found.add(&text(&op["op"]), "calls", "count", &op["calls"]);
+            let part = within(&text(&op["op"]));
+            found.add(&part, "time_ns", "ns", &op["ns"]);
+            found.add(&part, "calls", "count", &op["calls"]);
         }
     }
 }
@@ -343,7 +358,8 @@ mod tests {
 
     #[test]
     fn the_parts_of_a_benchmark_are_its_phases() {
-        let json = br#"{"schema": "fsage.bench/1", "targets": [{"name": "t", "points": [{"point": {"label": "small"}, "phases": [
+        let json = br#"{"schema": "fsage.bench/1", "targets": [{"name": "t", "points": [{"point": {"label": "small"},
+            "phases": [
             {"phase": "create", "unit": "files_per_second", "rate": {"median": 4.0, "low": 3.0, "high": 5.0},
              "rate_without_sync": null, "files_per_s": {"median": 4.0, "low": 3.0, "high": 5.0},
              "rounds": [{"timed_by": "calls", "calls_ns": 7, "elapsed_ns": 9, "sync_ns": 2}]}]}]}]}"#;

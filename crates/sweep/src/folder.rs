@@ -28,8 +28,8 @@ const SPEC: &str = "spec.toml";
 const IDENTITY: &str = "sweep.json";
 const JOURNAL: &str = "journal";
 const LOCK: &str = "lock";
-/// Files up to this length are hashed whole; of longer ones the length and both ends. The end of a Parquet file of ours holds the
-/// checksums of all the rest.
+/// Files up to this length are hashed whole; of longer ones the length and both ends. The end of a Parquet file of ours
+/// holds the checksums of all the rest.
 const WHOLE_BYTES: u64 = 4 << 20;
 const END_BYTES: u64 = 64 << 10;
 
@@ -45,7 +45,7 @@ pub struct Input {
 /// What a folder is of. Two runs go into one folder only where this is the same.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Identity {
-    /// [`SCHEMA`].
+    /// `fsage.sweep-folder/1`.
     pub schema: String,
     /// Version of fsage.
     pub version: String,
@@ -297,8 +297,8 @@ impl Folder {
         self.journal.sync()
     }
 
-    /// Takes in what another folder of the same sweep has: a part that another machine ran. Tasks that have a result here keep it. How many tasks
-    /// were new, and how many had another outcome there than here.
+    /// Takes in what another folder of the same sweep has: a part that another machine ran. Tasks that have a result
+    /// here keep it. How many tasks were new, and how many had another outcome there than here.
     ///
     /// # Errors
     /// It is of another sweep, or damaged.

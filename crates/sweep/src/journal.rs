@@ -1,8 +1,8 @@
 //! The journal of a sweep: a line for each task that has ended, appended as it ends.
 //!
-//! The first line is `fsage.sweep-journal/1`. Each further one is the CRC-32C of the rest of the line (eight hexadecimal digits), a
-//! space, and an [`Entry`] as JSON. A run that is killed can leave a part of a line at the end: it is cut off, and its task runs
-//! again. Any other damage is an error that names the line.
+//! The first line is `fsage.sweep-journal/1`. Each further one is the CRC-32C of the rest of the line (eight
+//! hexadecimal digits), a space, and an [`Entry`] as JSON. A run that is killed can leave a part of a line at the end:
+//! it is cut off, and its task runs again. Any other damage is an error that names the line.
 
 use crate::{Figure, SweepError};
 use serde::{Deserialize, Serialize};

@@ -46,7 +46,8 @@ pub fn sweep(spec: &Spec, status: &Status, report: Option<&Report>, ran: Option<
     if let Some(ran) = ran.filter(|ran| ran.tasks > 0) {
         let overhead = ran.overhead_s().unwrap_or_default();
         document.paragraph(format!(
-            "This run: {} in {:.1} s, {} at a time; a task took {:.0} ms, and {:.1} ms beyond that to start it and to keep its result.",
+            "This run: {} in {:.1} s, {} at a time; a task took {:.0} ms, and {:.1} ms beyond that to start it and to \
+             keep its result.",
             units::show::counted(ran.tasks, "task", "tasks"),
             ran.seconds,
             ran.jobs,
@@ -103,7 +104,9 @@ fn part_of(document: &mut Document, report: &Report, part: &PartReport) {
         let sentence = format!("{} by {}: means with 95 % intervals", title, by.join(", "));
         document.plot(document::plot::multiples(&sentence, &curves.x, &title, &points));
     }
-    let caption = "Means over the combinations that have this value (each the mean of its repetitions), with 95 % intervals; against the mean of all.";
+    let caption = "Means over the combinations that have this value (each the mean of its repetitions), with 95 % \
+                   intervals; against the \
+                   mean of all.";
     let columns = [
         ("Axis", "axis"),
         ("Value", "value"),
@@ -140,8 +143,9 @@ fn front(document: &mut Document, pareto: &Pareto) {
     let word = |more: bool| if more { "more" } else { "less" };
     let on_front = pareto.points.iter().filter(|point| point.on_front).count();
     document.paragraph(format!(
-        "{on_front} of {} combinations are on the Pareto front: no other is better in one figure without being worse in the other ({} of the first \
-         is better, and {} of the second). Figures are means over repetitions.",
+        "{on_front} of {} combinations are on the Pareto front: no other is better in one figure without being worse \
+         in the \
+         other ({} of the first is better, and {} of the second). Figures are means over repetitions.",
         pareto.points.len(),
         word(a.more_is_better),
         word(b.more_is_better),

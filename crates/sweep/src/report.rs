@@ -1,8 +1,9 @@
 //! What a sweep shows: means over tasks by each axis's values, the same as curves, and the Pareto front of two figures.
 //!
-//! A mean weighs each combination alike. Its 95 % interval is the bootstrap's, over combinations: it says how much the mean depends on which
-//! were run, not how well each was measured. Axes called `seed` or `repeat` are repetitions: a combination is the mean of its
-//! repetitions. Where there is one combination alone, the mean and its interval are over the repetitions.
+//! A mean weighs each combination alike. Its 95 % interval is the bootstrap's, over combinations: it says how much the
+//! mean depends on which were run, not how well each was measured. Axes called `seed` or `repeat` are repetitions: a
+//! combination is the mean of its repetitions. Where there is one combination alone, the mean and its interval are over
+//! the repetitions.
 
 use crate::spec::{AxisValue, ReportSpec, Spec};
 use crate::tasks::Tasks;
@@ -314,8 +315,8 @@ fn mean(values: &[f64]) -> Option<Mean> {
     Some(Mean { n: values.len() as u64, mean, low, high })
 }
 
-/// The mean of what is seen. Repetitions of one combination are no further evidence on the others: each combination counts once, as the mean of its
-/// repetitions; where there is one combination alone, its repetitions are what is seen.
+/// The mean of what is seen. Repetitions of one combination are no further evidence on the others: each combination
+/// counts once, as the mean of its repetitions; where there is one combination alone, its repetitions are what is seen.
 fn mean_of(seen: &[&Seen], dimensions: &[Dimension]) -> Option<Mean> {
     let mut combinations: BTreeMap<Vec<usize>, Vec<f64>> = BTreeMap::new();
     for one in seen {

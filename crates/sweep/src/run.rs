@@ -1,7 +1,7 @@
 //! Running tasks: each as a process of its own, several at a time.
 //!
-//! Threads take tasks from one list, in order, start each as a process of this program and read what it prints. One thread, the
-//! caller's, keeps what became of them. A task's process ends with us, however we end.
+//! Threads take tasks from one list, in order, start each as a process of this program and read what it prints. One
+//! thread, the caller's, keeps what became of them. A task's process ends with us, however we end.
 
 use crate::spec::Spec;
 use crate::tasks::{Task, Tasks};
@@ -19,7 +19,8 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 /// How often signals and time limits are looked at.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
-/// A task that a signal of somebody else's ended is begun again so often at most: whoever was short of memory may not be now.
+/// A task that a signal of somebody else's ended is begun again so often at most: whoever was short of memory may not
+/// be now.
 const ATTEMPTS_MAX: u32 = 2;
 /// What is kept of a message.
 const MESSAGE_BYTES_MAX: usize = 2000;
@@ -36,7 +37,7 @@ pub struct RunOptions {
 }
 
 /// How far a run is.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Progress {
     /// Tasks of this run that have ended.
     pub done: u64,
@@ -44,15 +45,6 @@ pub struct Progress {
     pub of: u64,
     /// Those without a result.
     pub failed: u64,
-    /// How long this run has gone on, seconds.
-    pub seconds: f64,
-}
-
-impl Progress {
-    /// How long it will still take if tasks go on as they did, seconds.
-    pub fn remaining_s(&self) -> Option<f64> {
-        (self.done > 0).then(|| self.seconds / self.done as f64 * self.of.saturating_sub(self.done) as f64)
-    }
 }
 
 /// What a run came to.
@@ -73,8 +65,8 @@ pub struct Ran {
 }
 
 impl Ran {
-    /// What a task cost beyond its process: starting it, reading and keeping its result, waiting for one another. Seconds of one of the places
-    /// in which tasks run.
+    /// What a task cost beyond its process: starting it, reading and keeping its result, waiting for one another.
+    /// Seconds of one of the places in which tasks run.
     pub fn overhead_s(&self) -> Option<f64> {
         let places = self.jobs.min(self.tasks) as f64;
         (self.tasks > 0).then(|| (self.seconds * places - self.task_seconds).max(0.0) / self.tasks as f64)
@@ -90,7 +82,8 @@ struct Running {
     late: bool,
 }
 
-/// Runs tasks and keeps what becomes of them in the folder. Ends early, with what has ended kept, when a signal asks to stop.
+/// Runs tasks and keeps what becomes of them in the folder. Ends early, with what has ended kept, when a signal asks to
+/// stop.
 ///
 /// # Errors
 /// The folder cannot be written, or no process can be started at all.
@@ -165,8 +158,7 @@ pub fn run(
             if kept.is_err() {
                 stop.store(true, Ordering::Relaxed);
             }
-            let seconds = began.elapsed().as_secs_f64();
-            watch(Progress { done: ran.tasks, of: numbers.len() as u64, failed: ran.failed, seconds });
+            watch(Progress { done: ran.tasks, of: numbers.len() as u64, failed: ran.failed });
         }
         kept
     });

@@ -374,8 +374,8 @@ fn check_use(run: &[String], axes: &[Axis], zips: &[Vec<usize>]) -> Result<(), S
     let goes_with_used = |axis: usize| zips.iter().any(|zip| zip.contains(&axis) && zip.iter().any(|a| used[*a]));
     match (0..axes.len()).find(|&axis| !used[axis] && !goes_with_used(axis)) {
         Some(axis) => Err(format!(
-            "run: {{{0}}} is nowhere in it, so that the axis {0} would run the same again and again; use it, or zip it with one \
-             that is used",
+            "run: {{{0}}} is nowhere in it, so that the axis {0} would run the same again and again; use it, or zip it \
+             with one that is used",
             axes[axis].name
         )),
         None => Ok(()),
@@ -530,8 +530,11 @@ mod tests {
 
     #[test]
     fn axes_keep_the_order_of_the_file() {
-        let spec = parse(&format!("{HEAD}run = \"bench scan {{z}} --x {{a}} {{m}}\"\n[axes]\nz = [1]\nm = {{ from = 1, to = 3 }}\na = [\"p\", \"q\"]\n"))
-            .unwrap();
+        let spec = parse(&format!(
+            "{HEAD}run = \"bench scan {{z}} --x {{a}} {{m}}\"\n[axes]\nz = [1]\nm = {{ from = 1, to = 3 }}\n\
+             a = [\"p\", \"q\"]\n"
+        ))
+        .unwrap();
         assert_eq!(spec.axes.iter().map(|axis| axis.name.as_str()).collect::<Vec<_>>(), ["z", "m", "a"]);
         assert_eq!(spec.name, "mine");
     }

@@ -57,8 +57,8 @@ impl Tasks {
             }
         }
         let wrong = |message: String| SweepError::Spec { file: spec.file.clone(), line: None, message };
-        let lengths = groups.iter().map(|group| spec.axes[group[0]].values.len() as u64);
-        let all = lengths.fold(Some(1u64), |all, len| all?.checked_mul(len)).filter(|all| *all <= COMBINATIONS_MAX);
+        let mut lengths = groups.iter().map(|group| spec.axes[group[0]].values.len() as u64);
+        let all = lengths.try_fold(1u64, u64::checked_mul).filter(|all| *all <= COMBINATIONS_MAX);
         let all = all.ok_or_else(|| {
             wrong(format!("the axes have more than {COMBINATIONS_MAX} combinations; split it into several sweeps"))
         })?;
@@ -144,7 +144,8 @@ fn substitute(spec: &Spec, values: &[AxisValue], word: &str, into: &mut Vec<Stri
     into.push(argument);
 }
 
-/// A seed of the task's own: from the sweep's and the task's values, so that a further value on an axis changes no other task's.
+/// A seed of the task's own: from the sweep's and the task's values, so that a further value on an axis changes no
+/// other task's.
 fn task_seed(spec: &Spec, values: &[AxisValue]) -> u64 {
     let mut hash = blake3::Hasher::new();
     hash.update(&spec.seed.to_le_bytes());
@@ -199,7 +200,8 @@ mod tests {
     #[test]
     fn the_last_axis_varies_fastest_and_lists_go_together() {
         let spec = spec(
-            "run = [\"bench\", \"{a}{b}\", \"{options}\"]\nzip = [[\"a\", \"options\"]]\n[axes]\na = [1, 2]\nb = [\"x\", \"y\"]\noptions = [[], [\"--p\", \"q r\"]]\n",
+            "run = [\"bench\", \"{a}{b}\", \"{options}\"]\nzip = [[\"a\", \"options\"]]\n\
+             [axes]\na = [1, 2]\nb = [\"x\", \"y\"]\noptions = [[], [\"--p\", \"q r\"]]\n",
         );
         assert_eq!(commands(&spec), ["bench 1x", "bench 1y", "bench 2x --p q r", "bench 2y --p q r"]);
         assert_eq!(Tasks::of(&spec).unwrap().get(&spec, 3).unwrap().command(), "fsage bench 2x --p 'q r'");
@@ -208,7 +210,8 @@ mod tests {
     #[test]
     fn a_combination_is_left_out_where_all_conditions_hold() {
         let spec = spec(
-            "run = \"bench {a}{b}\"\n[axes]\na = [1, 2, 3]\nb = [4, 5]\n[[exclude]]\na = [1, 2]\nb = 5\n[[exclude]]\na = 3\n",
+            "run = \"bench {a}{b}\"\n[axes]\na = [1, 2, 3]\nb = [4, 5]\n\
+             [[exclude]]\na = [1, 2]\nb = 5\n[[exclude]]\na = 3\n",
         );
         assert_eq!(commands(&spec), ["bench 14", "bench 24"]);
     }

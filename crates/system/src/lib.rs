@@ -6,6 +6,7 @@
 
 mod apart;
 mod behaviour;
+pub mod bundled;
 mod cache_policy;
 mod drift;
 mod edit;

@@ -24,6 +24,21 @@ pub fn path(bytes: &[u8]) -> String {
     out
 }
 
+/// Parts of a message on one line, the outermost first, each [`printable`] and once: library errors often repeat their source in their own text.
+pub fn chain(parts: impl IntoIterator<Item = String>) -> String {
+    let mut line = String::new();
+    for part in parts.into_iter().map(|part| printable(&part)) {
+        if line.contains(&part) {
+            continue;
+        }
+        if !line.is_empty() {
+            line.push_str(": ");
+        }
+        line.push_str(&part);
+    }
+    line
+}
+
 /// The line and the column of a byte of a text, both from 1; a column is a character.
 pub fn line_and_column(text: &str, at: usize) -> (usize, usize) {
     let before = text.as_bytes().get(..at.min(text.len())).unwrap_or_default();
@@ -50,6 +65,12 @@ mod tests {
     fn paths_cannot_drive_a_terminal() {
         assert_eq!(path(b"/a\n\x1b[31mb\xff\xc3\xa9"), "/a\\n\\u{1b}[31mb\\xff\u{e9}");
         assert_eq!(printable("\u{9b}31m\u{7f}"), "\\u{9b}31m\\u{7f}");
+    }
+
+    #[test]
+    fn a_chain_says_each_part_once() {
+        let parts = ["b", "a: gone", "gone", "\n"].map(str::to_owned);
+        assert_eq!(chain(parts), "b: a: gone: \\n");
     }
 
     #[test]

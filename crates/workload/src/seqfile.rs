@@ -55,8 +55,8 @@ pub struct Options {
     pub files_per_directory: u32,
     /// The largest single read or write: 1 MiB in `lfs95`, 4 MiB in `alloc96`.
     pub piece_bytes: u64,
-    /// The last phase that is run, [`Phase::Delete`] for all four of the papers. After an earlier one the files are removed without being
-    /// timed. No result that is kept has it.
+    /// The last phase that is run, [`Phase::Delete`] for all four of the papers. After an earlier one the files are
+    /// removed without being timed. No result that is kept has it.
     #[serde(skip, default = "last_phase")]
     pub until: Phase,
     /// How often.

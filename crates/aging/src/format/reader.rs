@@ -54,6 +54,11 @@ impl Reader {
         &self.meta
     }
 
+    /// The file itself, for who wants its columns and not its operations.
+    pub fn file(&self) -> &ParquetIn {
+        &self.file
+    }
+
     /// The file's name.
     pub fn path(&self) -> &Path {
         self.file.path()

@@ -17,8 +17,9 @@ use trace::profile::{Reader, WriterOptions};
 
 /// Keep workloads and systems together, and show every prediction and replay as one page.
 ///
-/// Recordings go in with their names hidden, so that the folder may be given to others. Each target is measured once, and each workload replayed on
-/// it once: what is there is not made again. The page is index.html in the folder, one file that needs nothing else.
+/// Recordings go in with their names hidden, so that the folder may be given to others. Each target is measured once,
+/// and each workload replayed on it once: what is there is not made again. The page is index.html in the folder, one
+/// file that needs nothing else.
 #[derive(clap::Args, Debug)]
 #[command(after_help = "\
 Examples:
@@ -133,7 +134,8 @@ fn measured(args: &Args, library: &Library, target: &Target) -> failure::Result<
     Ok(())
 }
 
-/// Replays each workload on a target on which it has not been replayed. One that cannot be is said, and is no reason to stop.
+/// Replays each workload on a target on which it has not been replayed. One that cannot be is said, and is no reason to
+/// stop.
 fn replayed(library: &Library, target: &Target) -> failure::Result<()> {
     let system = output::file_name(&target.to_string());
     for workload in library.workloads()? {

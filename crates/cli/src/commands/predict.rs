@@ -9,12 +9,10 @@ use crate::{failure, names, progress, target, values};
 use document::{Block, Document};
 use fault::Kind;
 use posix::WorkspaceOptions;
-use predict::cache_sizes::{self, CacheSize};
-use predict::explain::{Explanation, explain};
+use predict::answer::Answer;
+use predict::cache_sizes;
 use predict::pipeline::{self, CachePolicy, InitialCaches, PredictError, PredictOptions, Prediction, Stage};
-use predict::rank::{Ranking, rank};
-use predict::runtime::{self, RunTimeOptions, RunTimes};
-use predict::tipping::{Tipping, tipping};
+use predict::runtime::RunTimeOptions;
 use serde::Serialize;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -104,10 +102,6 @@ pub struct Args {
     result: ResultArgs,
 }
 
-fn of_name<'p>(prediction: &'p Prediction, name: &str) -> Option<&'p pipeline::SystemPrediction> {
-    prediction.systems.iter().find(|system| system.system == name)
-}
-
 /// What the caches hold at the start.
 #[derive(clap::ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Initial {
@@ -169,108 +163,14 @@ pub enum Pace {
     Recorded,
 }
 
-/// A prediction with everything derived from it.
+/// What is written as JSON.
 #[derive(Serialize)]
-pub struct Output {
-    workload: String,
-    seed: u64,
-    /// The ranking.
-    pub ranking: Ranking,
-    /// What it was made from.
-    pub prediction: Prediction,
-    /// How long the program takes; not asked of a prediction of a replay.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    run_time: Option<RunTimes>,
-    explanation: Option<Explanation>,
-    /// What would change the first two places.
-    pub tipping: Vec<Tipping>,
-    /// With data caches of several sizes.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    cache_sizes: Vec<CacheSize>,
+struct Output {
+    #[serde(flatten)]
+    answer: Answer,
     /// Held against replays.
     #[serde(skip_serializing_if = "Option::is_none")]
     check: Option<check::Checked>,
-}
-
-impl Output {
-    /// Predicts, ranks, and takes apart the difference between two systems (the first two in the ranking if none are named and
-    /// `explain_first` says so).
-    pub fn new(
-        workload: &Path,
-        reader: &Reader,
-        systems: &[SystemProfile],
-        options: &PredictOptions,
-        run_time: Option<&RunTimeOptions>,
-        explained: Option<(&str, &str)>,
-        explain_first: bool,
-    ) -> failure::Result<Output> {
-        let (prediction, run_time) = match run_time {
-            Some(run_time) => {
-                let (prediction, run_time) = runtime::predict(reader, systems, options, run_time)?;
-                (prediction, Some(run_time))
-            }
-            None => (pipeline::predict(reader, systems, options)?, None),
-        };
-        Output::of(workload, prediction, run_time, options.seed, explained, explain_first)
-    }
-
-    /// Ranks what has been predicted, and takes the difference apart.
-    fn of(
-        workload: &Path,
-        prediction: Prediction,
-        run_time: Option<RunTimes>,
-        seed: u64,
-        explained: Option<(&str, &str)>,
-        explain_first: bool,
-    ) -> failure::Result<Output> {
-        let ranking = rank(&prediction.systems, seed);
-        let at = |place: usize| ranking.systems.get(place).and_then(|r| prediction.systems.get(r.index));
-        let first_two = at(0).zip(at(1));
-        let explanation = match explained {
-            Some((a, b)) => of_name(&prediction, a).zip(of_name(&prediction, b)).map(|(a, b)| explain(a, b)),
-            None => first_two.filter(|_| explain_first).map(|(a, b)| explain(a, b)),
-        };
-        let tipping = first_two.map(|(a, b)| tipping(a, b)).unwrap_or_default();
-        let workload = output::shown(workload);
-        Ok(Output {
-            workload,
-            seed,
-            ranking,
-            prediction,
-            run_time,
-            explanation,
-            tipping,
-            cache_sizes: Vec::new(),
-            check: None,
-        })
-    }
-
-    /// The answer in five lines. `with_sizes`: also what was predicted with other sizes of the data cache.
-    fn answer(&self, with_sizes: bool) -> Document {
-        predict::present::answer(
-            &self.workload,
-            &self.prediction,
-            &self.ranking,
-            self.run_time.as_ref(),
-            self.explanation.as_ref(),
-            if with_sizes { &self.cache_sizes } else { &[] },
-        )
-    }
-
-    /// As a report.
-    pub fn document(&self) -> Document {
-        let explanation = self.explanation.as_ref();
-        let run_time = self.run_time.as_ref();
-        predict::present::prediction(
-            &self.workload,
-            &self.prediction,
-            &self.ranking,
-            run_time,
-            explanation,
-            &self.tipping,
-            &self.cache_sizes,
-        )
-    }
 }
 
 /// What was asked for on the command line: workloads first, then systems.
@@ -380,13 +280,14 @@ fn one(
     checked: Option<check::Check>,
 ) -> failure::Result<ExitCode> {
     let reader = Reader::open(workload)?;
-    let mut output = match &args.stages_in {
-        Some(directory) => {
-            let prediction = of_stages(directory, &reader, systems, options)?;
-            Output::of(workload, prediction, None, options.seed, explained, false)?
-        }
-        None => Output::new(workload, &reader, systems, options, Some(run_time), explained, false)?,
+    let name = output::shown(workload);
+    let mut answer = match &args.stages_in {
+        Some(directory) => Answer::of(name, of_stages(directory, &reader, systems, options)?, None, options.seed),
+        None => Answer::predict(name, &reader, &reader, systems, options, Some(run_time))?,
     };
+    if explained.is_some() {
+        answer.explanation = answer.explained(explained)?;
+    }
     let (sizes, asked) = match &args.cache_sizes {
         Some(values::Sizes(sizes)) => (sizes.clone(), true),
         // With other caches a call would cost something else than what was given.
@@ -395,8 +296,8 @@ fn one(
         None => (Vec::new(), false),
     };
     if !sizes.is_empty() {
-        match cache_sizes::cache_sizes(&reader, systems, options, &sizes) {
-            Ok(found) => output.cache_sizes = found,
+        match answer.with_cache_sizes(&reader, systems, options, &sizes) {
+            Ok(()) => {}
             // A smaller cache asks for reads that the profile may not price: the report is none the worse without it.
             Err(error @ PredictError::MissingEntries { .. }) if !asked => {
                 progress::note(&format!("not predicted with other sizes of the data cache: {error}"));
@@ -407,14 +308,15 @@ fn one(
     if let Some(directory) = &args.stages_out {
         write_stages(directory, &reader, systems, options)?;
     }
-    output.check = checked.map(|check| check.run(&reader, &output.ranking, args.repeats)).transpose()?;
-    let (mut full, mut short) = (output.document(), output.answer(asked));
+    let check = checked.map(|check| check.run(&reader, &answer.ranking, args.repeats)).transpose()?;
+    let (mut full, mut short) = (answer.document(), answer.short(asked));
+    let output = Output { answer, check };
     if let Some(check) = &output.check {
         for document in [&mut full, &mut short] {
             check.show(document);
         }
     }
-    args.result.emit_short("fsage.predict/1", &output, if args.details { &full } else { &short }, &full)?;
+    args.result.emit_short(predict::answer::SCHEMA, &output, if args.details { &full } else { &short }, &full)?;
     let failed = output.check.as_ref().is_some_and(|check| !check.is_within);
     Ok(if failed { failure::code(Kind::Check) } else { ExitCode::SUCCESS })
 }
@@ -424,7 +326,7 @@ fn one(
 struct Matrix {
     seed: u64,
     /// A prediction for each workload, in the order given.
-    workloads: Vec<Output>,
+    workloads: Vec<Answer>,
 }
 
 /// Several workloads: which system is the fastest for which.
@@ -439,7 +341,7 @@ fn matrix(
     let mut outputs = Vec::new();
     for workload in workloads {
         let reader = Reader::open(workload)?;
-        outputs.push(Output::new(workload, &reader, systems, options, Some(run_time), None, false)?);
+        outputs.push(Answer::predict(output::shown(workload), &reader, &reader, systems, options, Some(run_time))?);
         bar.inc(1);
     }
     bar.finish_and_clear();

@@ -1,15 +1,16 @@
 //! `fsage quickstart`: record, measure, predict, check, on this machine and without root.
 
-use crate::commands::{measure as measuring, predict as prediction};
+use crate::commands::measure as measuring;
 use crate::failure::{self, Context as _};
 use crate::output::{self, ResultArgs};
 use crate::quickstart::present::{Checked, Quickstart};
-use crate::quickstart::{bundled, recording};
+use crate::quickstart::recording;
 use crate::target::TargetArgs;
 use crate::{progress, values};
 use measure::MeasureOptions;
 use posix::output::Output as Placed;
 use posix::{CacheState, Target};
+use predict::answer::Answer;
 use predict::pipeline::{Calls, PredictOptions};
 use replay::{ReplayOptions, ReplayResult};
 use serde::Serialize;
@@ -18,7 +19,7 @@ use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
-use system::{Drift, SystemProfile};
+use system::{Drift, SystemProfile, bundled};
 use trace::profile::Reader;
 
 /// The main job end to end on this machine, without root, in about two minutes.
@@ -51,9 +52,9 @@ struct Output<'a> {
     #[serde(flatten)]
     quickstart: &'a Quickstart,
     /// The workload on what was measured here.
-    here: &'a prediction::Output,
+    here: &'a Answer,
     /// And on the bundled profiles, which are of another machine.
-    elsewhere: &'a prediction::Output,
+    elsewhere: &'a Answer,
 }
 
 /// Does all of it.
@@ -96,8 +97,10 @@ fn in_site(args: &Args, place: &Target, directory: &Path) -> failure::Result<Exi
     let bundled = bundled::systems()?;
     said.bundled = bundled.iter().map(Into::into).collect();
     let options = PredictOptions { seed: args.seed, calls: Calls::Replayed, ..PredictOptions::default() };
-    let predicted = |systems: &[SystemProfile]| {
-        prediction::Output::new(Path::new("quickstart"), &reader, systems, &options, None, None, true)
+    let predicted = |systems: &[SystemProfile]| -> failure::Result<Answer> {
+        let mut answer = Answer::predict("quickstart".to_owned(), &reader, &reader, systems, &options, None)?;
+        answer.explanation = answer.explained(None)?;
+        Ok(answer)
     };
     let (output, elsewhere) = (predicted(&systems)?, predicted(&bundled)?);
 
@@ -136,7 +139,7 @@ fn check(
     reader: &Reader,
     options: &PredictOptions,
     systems: &[SystemProfile],
-    output: &prediction::Output,
+    output: &Answer,
     here: &str,
 ) -> failure::Result<Checked> {
     let needs = replay::requirements(reader)?;

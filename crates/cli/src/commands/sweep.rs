@@ -8,7 +8,6 @@ use posix::Target;
 use serde::Serialize;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::time::{Duration, Instant};
 use sweep::folder::{self, Status};
 use sweep::report::Report;
 use sweep::run::{Ran, RunOptions};
@@ -17,8 +16,9 @@ use sweep::{Folder, Outcome, Spec, Task, Tasks};
 
 /// Run a command for every combination of the values in a file, and keep all results in one data set.
 ///
-/// Each combination is a task: a process of its own, whose figures are kept as it ends. Ended at any moment, by kill -9 too, the same command goes on
-/// where it was. The data set does not depend on how many tasks ran at a time, in which order, where, or how often it was interrupted.
+/// Each combination is a task: a process of its own, whose figures are kept as it ends. Ended at any moment, by kill -9
+/// too, the same command goes on where it was. The data set does not depend on how many tasks ran at a time, in which
+/// order, where, or how often it was interrupted.
 #[derive(clap::Args, Debug)]
 #[command(after_help = "\
 Examples:
@@ -44,7 +44,8 @@ pub struct Args {
     /// The folder that it grows in (default: NAME.sweep in this directory, NAME as the file is called).
     #[arg(long, short, value_name = "DIR")]
     output: Option<PathBuf>,
-    /// How many tasks run at a time (default: one for each processor; one where tasks are timed by the clock, on mounted targets).
+    /// How many tasks run at a time (default: one for each processor; one where tasks are timed by the clock, on
+    /// mounted targets).
     #[arg(long, short, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     jobs: Option<u16>,
     /// Run tasks again that have failed.
@@ -65,13 +66,15 @@ pub struct Args {
     /// Show the report of what is there, and run nothing.
     #[arg(long, conflicts_with_all = ["tasks", "collect", "dask"])]
     report: bool,
-    /// Run these tasks only (17..25, both included; 3,5,8), for a scheduler: -o names the part that --collect takes in later.
+    /// Run these tasks only (17..25, both included; 3,5,8), for a scheduler: -o names the part that --collect takes in
+    /// later.
     #[arg(long, value_name = "NUMBERS", conflicts_with_all = ["collect", "dask"], requires = "output")]
     tasks: Option<String>,
     /// Take in parts that --tasks made, and run nothing.
     #[arg(long, value_name = "PART", num_args = 1.., conflicts_with = "dask")]
     collect: Vec<PathBuf>,
-    /// Run the tasks on the Dask cluster at this address (tcp://HOST:8786); needs Python with fsage and dask.distributed.
+    /// Run the tasks on the Dask cluster at this address (tcp://HOST:8786); needs Python with fsage and
+    /// dask.distributed.
     #[arg(long, value_name = "ADDRESS")]
     dask: Option<String>,
     /// The figure that the report is about (default: the first of a result).
@@ -89,7 +92,8 @@ pub struct Args {
     /// The axis of their panels.
     #[arg(long, value_name = "AXIS")]
     panel: Option<String>,
-    /// Weigh two figures against each other: FIGURE or FIGURE:PART each, with :min or :max behind to say which way is better.
+    /// Weigh two figures against each other: FIGURE or FIGURE:PART each, with :min or :max behind to say which way is
+    /// better.
     #[arg(long, num_args = 2, value_names = ["A", "B"])]
     pareto: Option<Vec<String>>,
     /// Print the result as JSON (schema named in its first field) and nothing else on standard output.
@@ -100,10 +104,8 @@ pub struct Args {
     html: Option<PathBuf>,
 }
 
-/// How often a run that nobody watches says how far it is.
-const SAY_EVERY: Duration = Duration::from_secs(30);
 /// Tasks whose arguments are checked before any of them runs.
-const CHECKED_MAX: u64 = 20_000;
+const CHECKED_MAX: usize = 20_000;
 /// Tasks that are looked at for whether they are timed by the clock.
 const LOOKED_AT_MAX: u64 = 1000;
 
@@ -132,7 +134,17 @@ pub fn run(args: Args) -> failure::Result<ExitCode> {
         result.emit(sweep::STATUS_SCHEMA, &status, &sweep::present::sweep(&spec, &status, None, None))?;
         return Ok(ExitCode::SUCCESS);
     }
-    check(&spec, &tasks)?;
+    let wanted = match &args.tasks {
+        Some(text) => {
+            let wanted = sweep::tasks::numbers(text, tasks.len());
+            Some(wanted.map_err(|why| failure::usage(format!("--tasks: {why}")))?)
+        }
+        None => None,
+    };
+    match &wanted {
+        Some(numbers) => check(&spec, &tasks, numbers)?,
+        None => check(&spec, &tasks, &Vec::from_iter(1..=tasks.len()))?,
+    }
     if args.dry_run {
         return dry_run(&args, &spec, &tasks, &folder, &result);
     }
@@ -145,10 +157,10 @@ pub fn run(args: Args) -> failure::Result<ExitCode> {
     if !args.collect.is_empty() {
         collect(&mut held, &args.collect)?;
     } else if !args.report {
-        let numbers = match &args.tasks {
-            Some(text) => numbers(text, &tasks, &held, args.retry_failed)?,
-            None => held.to_do(args.retry_failed),
-        };
+        let mut numbers = held.to_do(args.retry_failed);
+        if let Some(wanted) = &wanted {
+            numbers.retain(|number| wanted.binary_search(number).is_ok());
+        }
         ran = Some(work(&args, &spec, &tasks, &numbers, &mut held)?);
         if args.tasks.is_some() {
             return part(&spec, &numbers, &mut held, ran, &result);
@@ -204,10 +216,10 @@ fn asked(args: &Args, spec: &Spec) -> ReportSpec {
     }
 }
 
-/// Each task's arguments are what its command takes.
-fn check(spec: &Spec, tasks: &Tasks) -> failure::Result<()> {
+/// The arguments of these tasks are what their command takes.
+fn check(spec: &Spec, tasks: &Tasks, numbers: &[u64]) -> failure::Result<()> {
     let mut command = args::Cli::command();
-    for number in 1..=tasks.len().min(CHECKED_MAX) {
+    for &number in numbers.iter().take(CHECKED_MAX) {
         let Some(task) = tasks.get(spec, number) else { continue };
         let words = std::iter::once("fsage").chain(task.arguments.iter().map(String::as_str)).chain(["--json"]);
         if let Err(error) = command.try_get_matches_from_mut(words) {
@@ -221,8 +233,8 @@ fn check(spec: &Spec, tasks: &Tasks) -> failure::Result<()> {
             )));
         }
     }
-    if tasks.len() > CHECKED_MAX {
-        progress::note(&format!("the arguments of the first {CHECKED_MAX} tasks were checked, of {}", tasks.len()));
+    if numbers.len() > CHECKED_MAX {
+        progress::note(&format!("the arguments of the first {CHECKED_MAX} tasks were checked, of {}", numbers.len()));
     }
     Ok(())
 }
@@ -260,27 +272,12 @@ fn jobs(args: &Args, spec: &Spec, tasks: &Tasks) -> usize {
 fn work(args: &Args, spec: &Spec, tasks: &Tasks, numbers: &[u64], held: &mut Folder) -> failure::Result<Ran> {
     let options = RunOptions { program: std::env::current_exe()?, jobs: jobs(args, spec, tasks) };
     let bar = progress::bar(numbers.len() as u64, "sweeping");
-    let mut said = Instant::now();
     let ran = sweep::run::run(spec, tasks, numbers, held, &options, &mut |p| {
         let failed = if p.failed > 0 { format!(", {} failed", p.failed) } else { String::new() };
-        let left = p.remaining_s().map(|s| format!(", {} left", units::show::duration_ns(s * 1e9))).unwrap_or_default();
-        if !bar.is_hidden() {
-            bar.set_position(p.done);
-            bar.set_message(format!("task {} of {}{failed}{left}", p.done, p.of));
-        } else if said.elapsed() >= SAY_EVERY {
-            said = Instant::now();
-            progress::note(&format!("{} of {} tasks done{failed}{left}", p.done, p.of));
-        }
+        progress::update(&bar, &format!("task {} of {}{failed}", p.done, p.of), p.done, Some(p.of));
     });
     bar.finish_and_clear();
     Ok(ran?)
-}
-
-/// The tasks of a part that have not ended in it yet.
-fn numbers(text: &str, tasks: &Tasks, held: &Folder, again: bool) -> failure::Result<Vec<u64>> {
-    let wanted = sweep::tasks::numbers(text, tasks.len()).map_err(|why| failure::usage(format!("--tasks: {why}")))?;
-    let open = held.to_do(again);
-    Ok(wanted.into_iter().filter(|number| open.binary_search(number).is_ok()).collect())
 }
 
 /// What a part of a sweep came to: a journal, and no data set.
@@ -424,7 +421,9 @@ fn dask(args: &Args, address: &str, folder: &Path) -> failure::Result<ExitCode> 
         .is_ok_and(|status| status.success());
     if !there {
         return Err(failure::environment(
-            "--dask: this python3 cannot import fsage and dask.distributed; get them with: python3 -m pip install fsage 'dask[distributed]' \
+            "--dask: this python3 cannot import fsage and dask.distributed; get them with: python3 -m pip \
+             install fsage \
+             'dask[distributed]' \
              (docs/sweeps.md says how another scheduler runs the tasks without Python)",
         ));
     }

@@ -1,5 +1,4 @@
-//! What `fsage quickstart` carries with it: the workload's script, a recording of it, and measured profiles.
+//! What `fsage quickstart` carries with it: the workload's script and a recording of it.
 
-pub mod bundled;
 pub mod present;
 pub mod recording;

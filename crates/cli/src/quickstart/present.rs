@@ -1,8 +1,8 @@
 //! The first report anybody sees: what was done, the ranking, and what would change it.
 
-use crate::commands::predict::Output as Predicted;
 use document::{Cell, Document, Table};
 use posix::CacheState;
+use predict::answer::Answer;
 use predict::pipeline::Prediction;
 use predict::present as prediction;
 use predict::present::{by_entry_of, by_op_table, ranking_table};
@@ -77,7 +77,7 @@ pub struct Checked {
 const BUSY: f64 = 0.3;
 
 /// For the terminal: one screen or two.
-pub fn short(said: &Quickstart, here: &Prediction, elsewhere: &Predicted) -> Document {
+pub fn short(said: &Quickstart, here: &Prediction, elsewhere: &Answer) -> Document {
     let mut document = Document::new("A small development workload, predicted and replayed here");
     document.paragraph(introduction(said));
     let here: Vec<_> = here.systems.iter().collect();

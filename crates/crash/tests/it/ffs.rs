@@ -144,7 +144,8 @@ fn provoked() -> Vec<(Bug, String)> {
         (
             Bug::PointersStayFresh,
             text(
-                "create b; write b 0 600; create d/c; write d/c 0 600; sync; write b 600 3000; create e; write e 0 2500; fsync e",
+                "create b; write b 0 600; create d/c; write d/c 0 600; sync; \
+                 write b 600 3000; create e; write e 0 2500; fsync e",
             ),
         ),
         (Bug::OldNameFirst, text("rename a b")),

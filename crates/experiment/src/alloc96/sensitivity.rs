@@ -26,8 +26,8 @@ pub(crate) const EXPERIMENT: Experiment = Experiment {
 /// Rotational positions, the base first, then those that say most.
 const POSITIONS_TRIED: [u32; 4] = [POSITIONS, 2, 1, 4];
 
-/// Where partitions begin, MiB: the first two in the outermost zone and in one of about the published average; that at 1,500 ends with the
-/// drive but for 45 MB.
+/// Where partitions begin, MiB: the first two in the outermost zone and in one of about the published average; that at
+/// 1,500 ends with the drive but for 45 MB.
 const STARTS_MIB: [u64; 4] = [0, 1000, 500, 1500];
 
 /// Which documents go.
@@ -68,10 +68,10 @@ fn gain([original, realloc]: [f64; 2]) -> f64 {
 }
 
 fn run(bench: &mut Bench<'_>) -> Result<Outcome, ExperimentError> {
-    let positions = bench.sweep(&[POSITIONS, 1], &POSITIONS_TRIED[..3], &POSITIONS_TRIED);
+    let positions = bench.sweep(&[POSITIONS, 1][..], &POSITIONS_TRIED[..3], &POSITIONS_TRIED[..]);
     let mut positions = positions.to_vec();
     positions.sort_unstable_by_key(|positions| std::cmp::Reverse(*positions));
-    let mut starts = bench.sweep(&STARTS_MIB[..2], &STARTS_MIB[..2], &STARTS_MIB).to_vec();
+    let mut starts = bench.sweep(&STARTS_MIB[..2], &STARTS_MIB[..2], &STARTS_MIB[..]).to_vec();
     starts.sort_unstable();
     let base = Aging::of(bench);
     // The study's pair serves other experiments too.

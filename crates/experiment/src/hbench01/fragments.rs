@@ -268,8 +268,8 @@ fn sweep(bench: &mut Bench<'_>) -> Result<Vec<Swept>, ExperimentError> {
         sizes.sigma = sigma;
         Change { name, parameters }
     };
-    let sigmas = bench.sweep(&SIGMAS[..1], &SIGMAS[..1], &SIGMAS);
-    let means = bench.sweep(&[], &MEANS[..1], &MEANS);
+    let sigmas = bench.sweep(&SIGMAS[..1], &SIGMAS[..1], &SIGMAS[..]);
+    let means = bench.sweep(&MEANS[..0], &MEANS[..1], &MEANS[..]);
     let spread = sigmas.iter().map(|&sigma| change(format!("documents' sizes, sigma {sigma}"), Some(sigma), 1.0));
     let larger = means.iter().map(|&times| change(format!("documents' sizes, mean {times} times"), None, times));
     let changes: Vec<Change> = spread.chain(larger).collect();

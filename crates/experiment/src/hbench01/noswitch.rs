@@ -157,8 +157,8 @@ const USES: [f64; 3] = [0.9, 0.8, 1.05];
 /// Ages both with one estimate of the workload changed at a time; a change that fills the file system is left out.
 fn sweep(bench: &mut Bench<'_>) -> Result<Vec<Swept>, ExperimentError> {
     let published = Parameters::published;
-    let exponents = bench.sweep(&EXPONENTS[1..2], &EXPONENTS[..1], &EXPONENTS);
-    let uses = bench.sweep(&[], &USES[..1], &USES);
+    let exponents = bench.sweep(&EXPONENTS[1..2], &EXPONENTS[..1], &EXPONENTS[..]);
+    let uses = bench.sweep(&USES[..0], &USES[..1], &USES[..]);
     let uneven = exponents.iter().map(|&exponent| Change {
         name: format!("directories by Zipf's law of exponent {exponent}"),
         parameters: Parameters { lasting_popularity: exponent, ..published() },

@@ -90,7 +90,7 @@ fn run(bench: &mut Bench<'_>) -> Result<Outcome, ExperimentError> {
             let (Some((name, what)), Some(churn)) = (USES.get(at), found.get(at).and_then(|f| f.churn)) else {
                 continue;
             };
-            for &share in bench.sweep(&[], &CHURNS[..2], &CHURNS) {
+            for &share in bench.sweep(&CHURNS[..0], &CHURNS[..2], &CHURNS[..]) {
                 let what = Use { churn: Churn::BytesPerDay(churn * share), ..*what };
                 variants.push((at, format!("{name}, {share} times the churn"), what, POSITIONS));
             }

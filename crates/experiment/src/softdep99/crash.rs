@@ -131,8 +131,8 @@ fn run(bench: &mut Bench<'_>) -> Result<Outcome, ExperimentError> {
         under_way: UnderWay::Nothing,
         cache: WriteCache::Off,
     };
-    let (runs, per_run) = bench.pick((1, 24), (10, 25));
-    let (changed_runs, changes) = bench.pick((1, 0), (4, CHANGES.len()));
+    let (runs, per_run) = bench.sweep((1, 24), (4, 25), (10, 25));
+    let (changed_runs, changes) = bench.sweep((1, 0), (2, 5), (4, CHANGES.len()));
     let mut cases = Mode::ALL.map(|mode| (mode, case, runs)).to_vec();
     let with = |change: &Change| {
         let mut changed = case;
@@ -141,7 +141,7 @@ fn run(bench: &mut Bench<'_>) -> Result<Outcome, ExperimentError> {
     };
     let changes = CHANGES.get(..changes).unwrap_or_default();
     cases.extend(changes.iter().map(|change| (Mode::Noorder, with(change), changed_runs)));
-    let conventional = if changes.is_empty() { &[] } else { &CONVENTIONAL_CHANGES[..] };
+    let conventional = CONVENTIONAL_CHANGES.get(..bench.sweep(0, 1, CONVENTIONAL_CHANGES.len())).unwrap_or_default();
     cases.extend(conventional.iter().map(|change| (Mode::Conventional, with(change), changed_runs)));
     let points: Vec<Point> = cases
         .iter()
@@ -154,7 +154,9 @@ fn run(bench: &mut Bench<'_>) -> Result<Outcome, ExperimentError> {
     let base = Mode::ALL.map(|_| crashes.next().unwrap_or_default());
     let noorder: Vec<_> = changes.iter().map(|change| change.0).zip(crashes.by_ref()).collect();
     let conventional: Vec<_> = conventional.iter().map(|change| change.0).zip(crashes).collect();
-    Ok(outcome(&case, (runs, per_run), &base, &noorder, &conventional))
+    let mut outcome = outcome(&case, (runs, per_run), &base, &noorder, &conventional);
+    outcome.parameter("runs and changes", bench.sweeps());
+    Ok(outcome)
 }
 
 /// Runs a benchmark and crashes it: seconds that it took, and the crashes.

@@ -111,17 +111,17 @@ struct Rolled {
     check: RawTimes,
 }
 
-/// One thing changed, by what a row says of it.
+/// One thing changed, by what a row says of it; those first that do most.
 type Change = (&'static str, fn(&mut Case));
 
 const CHANGES: [Change; 9] = [
-    ("files of 8 KB", |case| case.sizes.mean_bytes = 8 * K),
     ("10 files in a directory", |case| case.files_per_directory = 10),
+    ("all files of the same size", |case| case.sizes.differ = false),
+    ("an inode for 16 KB", |case| case.density = 16 * K),
+    ("files of 8 KB", |case| case.sizes.mean_bytes = 8 * K),
     ("files of 32 KB", |case| case.sizes.mean_bytes = 32 * K),
     ("files of 128 KB", |case| case.sizes.mean_bytes = 128 * K),
-    ("all files of the same size", |case| case.sizes.differ = false),
     ("directories filled in turn", |case| case.in_turn = true),
-    ("an inode for 16 KB", |case| case.density = 16 * K),
     ("a processor of 120 MHz", |case| case.machine = "pentium-120"),
     ("the drive on a slower bus", |case| case.drive = "st39102lw"),
 ];
@@ -129,9 +129,9 @@ const CHANGES: [Change; 9] = [
 fn run(bench: &mut Bench<'_>) -> Result<Outcome, ExperimentError> {
     let base = Case::filled(bench.pick(192, 4608), 0.76);
     let seed = bench.seed();
-    let shares: &[f64] = bench.pick(&[0.0, 0.38, 0.76], &[0.0, 0.2, 0.4, 0.6, 0.76]);
-    let sizes: &[u64] = bench.pick(&[64, 128], &[576, 1152, 2304]);
-    let changes = CHANGES.get(..bench.pick(2, CHANGES.len())).unwrap_or_default();
+    let shares: &[f64] = bench.sweep(&[0.0, 0.38, 0.76], &[0.0, 0.4, 0.76], &[0.0, 0.2, 0.4, 0.6, 0.76]);
+    let sizes: &[u64] = bench.sweep(&[64, 128], &[1152], &[576, 1152, 2304]);
+    let changes = CHANGES.get(..bench.sweep(2, 3, CHANGES.len())).unwrap_or_default();
     let mut cases: Vec<Case> = shares.iter().map(|full| Case { full: *full, ..base }).collect();
     cases.extend(sizes.iter().map(|size_mib| Case { size_mib: *size_mib, ..base }));
     cases.extend(changes.iter().map(|(_, change)| {
@@ -141,11 +141,14 @@ fn run(bench: &mut Bench<'_>) -> Result<Outcome, ExperimentError> {
     }));
     cases.push(Case { full: 0.0, density: 16 * K, ..base });
     let points = parallel::each(bench, "checking", &cases, |case| checked(case, seed))?;
-    let written: &[u64] = bench.pick(&[0, MIB, 4 * MIB], &[0, MIB, 2 * MIB, 4 * MIB, 8 * MIB, 16 * MIB]);
+    let written: &[u64] =
+        bench.sweep(&[0, MIB, 4 * MIB], &[0, MIB, 4 * MIB, 16 * MIB], &[0, MIB, 2 * MIB, 4 * MIB, 8 * MIB, 16 * MIB]);
     let log_mib = bench.pick(48, 256);
     let logs: Vec<(u64, u64)> = written.iter().map(|bytes| (log_mib, *bytes)).collect();
     let rolled = parallel::each(bench, "rolling forward", &logs, |(size_mib, bytes)| rolled(*size_mib, *bytes, seed))?;
-    Ok(outcome(&base, shares, sizes, changes, &points, &rolled))
+    let mut outcome = outcome(&base, shares, sizes, changes, &points, &rolled);
+    outcome.parameter("fullness, sizes and changes", bench.sweeps());
+    Ok(outcome)
 }
 
 /// Fills a file system and checks it.

@@ -38,7 +38,7 @@ const MODES: [(&str, bool); 4] =
 const BY_RECORDS: &str = "softdep+j";
 
 /// A file system that crashes.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 struct Crash {
     mode: &'static str,
     size_mib: u64,
@@ -82,13 +82,14 @@ impl Point {
 }
 
 fn run(bench: &mut Bench<'_>) -> Result<Outcome, ExperimentError> {
-    let shares: &[f64] = bench.pick(&[0.0, 0.6], &[0.0, 0.2, 0.4, 0.6, 0.76]);
-    let sizes: &[u64] = bench.pick(&[48, 96], &[256, 512, 1024, 2048]);
-    let (files, counts): (u64, &[u64]) = bench.pick((60, &[30, 60]), (1000, &[250, 500, 1000, 2000]));
+    let shares: &[f64] = bench.sweep(&[0.0, 0.6], &[0.0, 0.76], &[0.0, 0.2, 0.4, 0.6, 0.76]);
+    let sizes: &[u64] = bench.sweep(&[48, 96], &[256, 1024], &[256, 512, 1024, 2048]);
+    let files = bench.pick(60, 1000);
+    let counts: &[u64] = bench.sweep(&[30, 60], &[250, 1000], &[250, 500, 1000, 2000]);
     let (size_mib, seed) = (bench.pick(96, 1024), bench.seed());
     let full = shares.last().copied().unwrap_or(0.0);
     let base = Crash { mode: "", size_mib, full, files, rest_s: 0, seed };
-    let rests: &[u64] = bench.pick(&[5], &[1, 5, 15, 25]);
+    let rests: &[u64] = bench.sweep(&[5], &[1, 25], &[1, 5, 15, 25]);
     let mut cases = Vec::new();
     for (mode, _) in MODES {
         cases.extend(shares.iter().map(|full| Crash { mode, full: *full, ..base }));
@@ -96,9 +97,20 @@ fn run(bench: &mut Bench<'_>) -> Result<Outcome, ExperimentError> {
         cases.extend(counts.iter().map(|files| Crash { mode, files: *files, ..base }));
     }
     cases.extend(rests.iter().map(|rest_s| Crash { mode: BY_RECORDS, rest_s: *rest_s, ..base }));
-    let points = parallel::each(bench, "crashing", &cases, crashed)?;
+    // What ends one list stands in the others too, and is crashed once.
+    let mut each: Vec<Crash> = Vec::new();
+    let numbers = cases.iter().map(|case| {
+        each.iter().position(|other| other == case).unwrap_or_else(|| {
+            each.push(*case);
+            each.len() - 1
+        })
+    });
+    let numbers: Vec<usize> = numbers.collect();
+    let found = parallel::each(bench, "crashing", &each, crashed)?;
+    let points: Vec<Point> = numbers.iter().filter_map(|number| found.get(*number).cloned()).collect();
     let (points, later) = points.split_at(points.len() - rests.len());
     let mut outcome = outcome(&base, (shares, sizes, counts), points);
+    outcome.parameter("fullness, sizes, files and rests", bench.sweeps());
     for (rest_s, point) in rests.iter().zip(later) {
         outcome.row(row(format!("{BY_RECORDS}, {rest_s} s after the last call"), point));
     }

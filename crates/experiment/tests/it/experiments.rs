@@ -3,7 +3,8 @@
 //! At the quick scale by default. `FSAGE_EXPERIMENT_FULL=1 cargo test --release -p fsage-experiment --test it experiments::` runs them as
 //! published, and fails if one differs by more than a quarter without a sentence that says why.
 
-use experiment::{Bench, Outcome, Scale, all};
+use experiment::{Bench, Experiment, Outcome, Scale, Sweeps, all};
+use std::sync::Mutex;
 
 /// No experiment has more bytes, operations or anything else.
 const FIGURE_MAX: f64 = 1e13;
@@ -98,6 +99,23 @@ fn the_same_seed_gives_the_same_result() {
     let first = run(Scale::Quick, 7, "alloc96/aggregate");
     assert_eq!(first, run(Scale::Quick, 7, "alloc96/aggregate"));
     assert_ne!(first, run(Scale::Quick, 8, "alloc96/aggregate"));
+}
+
+/// Which experiments run beside one, and what they have made before, changes nothing.
+#[test]
+fn together_and_one_after_another_are_the_same() {
+    let names = ["alloc96/aggregate", "alloc96/by-size", "alloc96/workload"].map(String::from);
+    let wanted = experiment::select(&names).unwrap();
+    let mut report = |_: &str, _: u64, _: Option<u64>| {};
+    let told = Mutex::new(Vec::new());
+    let tell = |e: &Experiment, seed: u64, _| told.lock().unwrap().push((e.key, seed));
+    let extent = (Scale::Quick, Sweeps::Short);
+    let together = experiment::run_all(&wanted, extent, &[7], &mut report, &tell).unwrap();
+    let alone: Vec<Outcome> = names.iter().flat_map(|name| run(Scale::Quick, 7, name)).collect();
+    assert_eq!(together, alone);
+    let mut told = told.into_inner().unwrap();
+    told.sort_unstable();
+    assert_eq!(told, wanted.iter().map(|e| (e.key, 7)).collect::<Vec<_>>());
 }
 
 #[test]

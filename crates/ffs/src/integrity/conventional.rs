@@ -7,9 +7,9 @@
 //! by crashes of conventional updates (docs/crash.md). Nothing is written for them but what is dirty anyway: a writer goes in
 //! another order, or waits, and only if one of the blocks is on its way while another is wanted.
 //!
-//! Most moves need neither. A cluster moves when its second block has been filled, long before anything leads to it on the disk.
-//! So it is known of each pointer whether it is fresh: set since the block that holds it last set out. What a fresh pointer leads
-//! to may move as often as it likes, and its old place is anybody's at once.
+//! Most moves need neither. A cluster moves when its second block has been filled, long before anything leads to it on
+//! the disk. So it is known of each pointer whether it is fresh: set since the block that holds it last set out. What a
+//! fresh pointer leads to may move as often as it likes, and its old place is anybody's at once.
 
 use super::{About, Mode};
 use crate::Ffs;

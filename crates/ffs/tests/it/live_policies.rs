@@ -293,8 +293,8 @@ fn metadata_is_written_at_once_where_order_matters() {
     assert_eq!(live.waits(|volume, cx| volume.release(cx, ino)), 1);
 }
 
-/// A place that a block had left was written for before anybody got it, though no pointer to it had ever been on the disk: on a
-/// disk in use each new file waited for the one before it.
+/// A place that a block had left was written for before anybody got it, though no pointer to it had ever been on the
+/// disk: on a disk in use each new file waited for the one before it.
 #[test]
 fn what_is_new_moves_without_waiting() {
     let mut live = Live::new(&small(16), "realloc,conventional");
@@ -342,8 +342,9 @@ fn what_the_disk_knows_of_is_waited_for() {
     let between = live.0.requests().synchronous_writes;
     assert!(live.write(taker, 0, 1000));
     assert_eq!(live.blocks(taker)[0], old);
-    // Making the taker writes its inode, which is in one block with that of the file that has grown, whose data goes first; then the name.
-    // The directory's own inode is in that block too, and has changed again: it is written once more before the place is taken.
+    // Making the taker writes its inode, which is in one block with that of the file that has grown, whose data goes
+    // first; then the name. The directory's own inode is in that block too, and has changed again: it is written once
+    // more before the place is taken.
     assert_eq!((between - before, live.0.requests().synchronous_writes - between), (3, 1));
 }
 

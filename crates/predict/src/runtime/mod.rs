@@ -97,8 +97,22 @@ pub fn predict(
     options: &PredictOptions,
     run_time: &RunTimeOptions,
 ) -> Result<(Prediction, RunTimes), PredictError> {
+    predict_calls(reader, reader, systems, options, run_time)
+}
+
+/// The same with the recording's calls read through somebody who stands before it.
+///
+/// # Errors
+/// As [`predict`].
+pub fn predict_calls(
+    reader: &Reader,
+    calls: &dyn pipeline::Workload,
+    systems: &[SystemProfile],
+    options: &PredictOptions,
+    run_time: &RunTimeOptions,
+) -> Result<(Prediction, RunTimes), PredictError> {
     let unknown = |why: &str| -> Result<_, PredictError> {
-        Ok((pipeline::predict(reader, systems, options)?, RunTimes::Unknown(why.to_owned())))
+        Ok((pipeline::predict(calls, systems, options)?, RunTimes::Unknown(why.to_owned())))
     };
     if reader.meta().durations() != Durations::InKernel {
         return unknown(
@@ -117,7 +131,7 @@ pub fn predict(
     }
     let mut gathered =
         Gathered { moved: Moved::of(meta), latencies: vec![Vec::new(); systems.len()], ..Gathered::default() };
-    let prediction = pipeline::predict_gathering(reader, systems, options, &mut gathered)?;
+    let prediction = pipeline::predict_gathering(calls, systems, options, &mut gathered)?;
     let simulated = known(&gathered, &schedule, processors, &prediction, &run_time.computing);
     let simulated = simulated
         .map_err(|stuck| trace::profile::FORMAT.corrupt(&reader.directory().join(SCHEDULE_FILE), "turns", stuck))?;

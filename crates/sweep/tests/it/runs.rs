@@ -17,7 +17,8 @@ case $2 in
     hang) exec sleep 60 ;;
 esac
 printf '{"schema": "fsage.bench/1", "targets": [{"name": "t%s", "points": [{"point": {"label": "p"}, "phases": [
-    {"phase": "create", "unit": "files_per_second", "rate": {"median": %s, "low": %s, "high": %s}, "rounds": []}]}]}]}' $3 $3 $3 $3
+    {"phase": "create", "unit": "files_per_second", "rate": {"median": %s, "low": %s, "high": %s},
+     "rounds": []}]}]}]}' $3 $3 $3 $3
 "#;
 
 struct Place {
@@ -76,7 +77,8 @@ fn contents(folder: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
     found
 }
 
-const GRID: &str = "run = [\"bench\", \"{mood}\", \"{rate}\"]\npartition = [\"mood\"]\n[axes]\nmood = [\"well\", \"fail\"]\nrate = { from = 1, to = 12 }\n";
+const GRID: &str = "run = [\"bench\", \"{mood}\", \"{rate}\"]\npartition = [\"mood\"]\n\
+                    [axes]\nmood = [\"well\", \"fail\"]\nrate = { from = 1, to = 12 }\n";
 
 #[test]
 fn the_data_set_is_the_same_whatever_the_number_of_jobs_and_the_order() {
@@ -128,7 +130,8 @@ fn a_failure_is_kept_with_its_message_and_run_again_only_when_asked() {
 
 #[test]
 fn a_task_that_a_signal_ends_is_begun_once_more_and_one_that_hangs_is_ended() {
-    let body = "run = [\"bench\", \"{mood}\", \"1\", \"mark\"]\ntimeout = \"300ms\"\n[axes]\nmood = [\"once\", \"die\", \"hang\"]\n";
+    let body = "run = [\"bench\", \"{mood}\", \"1\", \"mark\"]\ntimeout = \"300ms\"\n\
+                [axes]\nmood = [\"once\", \"die\", \"hang\"]\n";
     let place = Place::new(body);
     let mut held = place.open("x");
     place.run(&mut held, &[1, 2, 3], 3);

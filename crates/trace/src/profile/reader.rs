@@ -64,6 +64,21 @@ impl Reader {
         self.trace.rows()
     }
 
+    /// The file of the trace itself, for who wants its columns and not its events.
+    pub fn trace_file(&self) -> &ParquetIn {
+        &self.trace
+    }
+
+    /// The file of the names that were there when the trace began.
+    pub fn snapshot_file(&self) -> &ParquetIn {
+        &self.snapshot
+    }
+
+    /// The file that tells when threads had no processor; `None`: the tracer does not tell.
+    pub fn schedule_file(&self) -> Option<&ParquetIn> {
+        self.schedule.as_ref()
+    }
+
     /// The events from the first, a batch per row group.
     ///
     /// # Errors
