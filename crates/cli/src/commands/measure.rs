@@ -126,6 +126,8 @@ fn must_be_system(path: &Path, overwrite: bool) -> failure::Result<()> {
     let shown = output::shown(path);
     match (path.symlink_metadata(), overwrite) {
         (Err(_), _) => Ok(()),
+        // A pipe, a terminal, /dev/null: nothing is lost there.
+        (Ok(there), _) if !(there.is_file() || there.is_dir() || there.is_symlink()) => Ok(()),
         (Ok(_), false) => Err(failure::usage(format!(
             "{shown}: is already there; --overwrite replaces it, or choose another name with -o"
         ))),

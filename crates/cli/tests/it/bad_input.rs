@@ -296,7 +296,8 @@ fn names_are_shown_and_do_nothing() {
         }
     }
     let mut cells = 0;
-    for name in names(&d.path().join("out")) {
+    // Parquet is no text: whoever shows a name from there escapes it.
+    for name in names(&d.path().join("out")).into_iter().filter(|name| !name.ends_with(".parquet")) {
         let text = fs::read_to_string(d.path().join("out").join(&name)).unwrap();
         assert!(!text.contains(['\u{1b}', '\u{9b}', '\u{202e}']), "{name}");
         if name.ends_with(".csv") {

@@ -49,7 +49,7 @@ fn a_new_file_is_priced_without_what_a_small_cache_had_lost() {
 #[test]
 fn measure_gives_a_profile_with_the_machine_s_caches() {
     let d = tempfile::tempdir().unwrap();
-    let args = ["measure", "ffs:size=480M,cache=2M", "--budget", "20m", "--name", "hawk", "--json"];
+    let args = ["measure", "ffs:size=480M,cache=2M", "--budget", "20m", "--name", "hawk", "--overwrite", "--json"];
     let profile = twice(d.path(), &args);
     // Both are measured; the laboratory was made with 2 MiB and, by its machine, 778 names.
     for (what, made_with) in [("data_cache_bytes", 2_097_152.0), ("name_cache_entries", 778.0)] {

@@ -163,7 +163,7 @@ fn how_sure(prediction: &Prediction, ranking: &Ranking, first: &Ranked, order: &
     parts.push(format!("{caches} caches at the start, {pace}, seed {}", ranking.seed));
     let what_if = super::what_if(prediction);
     if !what_if.is_empty() {
-        parts.push(what_if);
+        parts.push(format!("what if: {what_if} everywhere"));
     }
     let warnings = super::warnings(order).len();
     if warnings > 0 {
