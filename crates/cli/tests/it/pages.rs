@@ -69,7 +69,7 @@ fn examples_print_what_the_pages_say() {
         let mut rest = page.as_str();
         while let Some((before, block)) = rest.split_once("```console\n") {
             let (block, after) = block.split_once("```").expect("a block ends");
-            let _ = write!(again, "{before}```console\n");
+            let _ = writeln!(again, "{before}```console");
             for example in block.split("$ ").skip(1).map(|text| {
                 let (command, printed) = text.split_once('\n').unwrap_or((text, ""));
                 Example { command, expected: printed.trim_end().lines().map(str::trim_end).collect() }

@@ -54,10 +54,6 @@ impl Documents {
         self.found.push(serde_json::from_str(&text).unwrap());
     }
 
-    fn ran(&self, line: &str) {
-        succeeds(&run(self.at(), &line.split(' ').collect::<Vec<_>>()));
-    }
-
     /// Holds every document against its schema; which were expected.
     fn hold(self, expected: &[&str]) {
         let names: BTreeSet<&str> =
