@@ -15,7 +15,7 @@ use std::process::Command;
 /// A document that no quick run makes: a quickstart takes two minutes.
 const NOT_RUN: [&str; 1] = ["fsage.quickstart/2"];
 /// Formats whose files are no JSON documents: theirs are frames or records.
-const NO_DOCUMENTS: [&str; 3] = ["fsage.series/1", "fsage.spool/1", "fsage.spool/2"];
+const NO_DOCUMENTS: [&str; 4] = ["fsage.series/1", "fsage.spool/1", "fsage.spool/2", "fsage.sweep-journal/1"];
 
 /// Documents of some commands.
 struct Documents {
