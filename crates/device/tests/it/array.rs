@@ -4,10 +4,9 @@ use device::array::{Array, ArrayError, Layout, Level};
 use device::disk::{Disk, QueuedDisk};
 use device::{Completion, Device, Drive, Model, Operation, Request, RequestError};
 use proptest::prelude::*;
-use std::cell::RefCell;
-use std::rc::Rc;
+use std::sync::{Arc, Mutex};
 
-type Log = Rc<RefCell<Vec<(usize, u64, Request)>>>;
+type Log = Arc<Mutex<Vec<(usize, u64, Request)>>>;
 
 /// A member that takes 1 ms for everything, any number at a time, and writes down what it is asked.
 #[derive(Clone)]
@@ -35,7 +34,7 @@ impl Device for Recorder {
     }
     fn submit(&mut self, now_ns: u64, tag: u64, request: Request) -> Result<(), RequestError> {
         self.check(&request)?;
-        self.log.borrow_mut().push((self.number, now_ns, request));
+        self.log.lock().unwrap().push((self.number, now_ns, request));
         self.outstanding.push(Completion { tag, at_ns: now_ns + 1_000_000, durable: true });
         Ok(())
     }
@@ -112,7 +111,7 @@ proptest! {
         }
         let done = array.serve(0, Request::write(lbn, sectors)).unwrap();
         let layout = array.layout();
-        let log = log.borrow();
+        let log = log.lock().unwrap();
         prop_assert!(log.iter().all(|(member, ..)| Some(*member) != lost), "nothing is asked of a lost member");
         let touches = |operation, member, row: u64| log.iter().any(|(m, _, r)| {
             *m == member && r.operation == operation && (r.lbn.0..r.end().0).contains(&row)
@@ -147,16 +146,17 @@ fn a_small_write_is_two_reads_and_two_writes() {
     let (mut array, log) = recorded(Level::Raid5, 5);
     let done = array.serve(0, Request::write(5, 2)).unwrap();
     assert_eq!(done.at_ns, 2_000_000, "the reads, then the writes");
-    let kinds: Vec<(u64, Operation)> = log.borrow().iter().map(|(_, at, request)| (*at, request.operation)).collect();
+    let kinds: Vec<(u64, Operation)> =
+        log.lock().unwrap().iter().map(|(_, at, request)| (*at, request.operation)).collect();
     assert_eq!(
         kinds,
         [(0, Operation::Read), (0, Operation::Read), (1_000_000, Operation::Write), (1_000_000, Operation::Write)]
     );
     // A whole stripe needs no reads.
-    log.borrow_mut().clear();
+    log.lock().unwrap().clear();
     array.serve(10_000_000, Request::write(16, 16)).unwrap();
-    assert!(log.borrow().iter().all(|(.., request)| request.operation == Operation::Write));
-    assert_eq!(log.borrow().len(), 5);
+    assert!(log.lock().unwrap().iter().all(|(.., request)| request.operation == Operation::Write));
+    assert_eq!(log.lock().unwrap().len(), 5);
 }
 
 #[test]
@@ -165,7 +165,7 @@ fn a_lost_member_is_read_from_all_others() {
     let member = array.layout().place(0).0;
     assert!(array.fail(member) && !array.fail(member));
     array.serve(0, Request::read(0, 2)).unwrap();
-    let mut members: Vec<usize> = log.borrow().iter().map(|(member, ..)| *member).collect();
+    let mut members: Vec<usize> = log.lock().unwrap().iter().map(|(member, ..)| *member).collect();
     members.sort_unstable();
     assert_eq!(members, (0..4).filter(|m| *m != member).collect::<Vec<_>>());
     array.fail((member + 1) % 4);
@@ -176,18 +176,18 @@ fn a_lost_member_is_read_from_all_others() {
 fn mirrors_write_everywhere_and_read_in_turn() {
     let (mut array, log) = recorded(Level::Raid1, 3);
     array.serve(0, Request::write(0, 8)).unwrap();
-    assert_eq!(log.borrow().len(), 3);
-    log.borrow_mut().clear();
+    assert_eq!(log.lock().unwrap().len(), 3);
+    log.lock().unwrap().clear();
     for n in 1..=6 {
         array.serve(n * 10_000_000, Request::read(0, 8)).unwrap();
     }
-    let members: Vec<usize> = log.borrow().iter().map(|(member, ..)| *member).collect();
+    let members: Vec<usize> = log.lock().unwrap().iter().map(|(member, ..)| *member).collect();
     assert_eq!(members, [0, 1, 2, 0, 1, 2]);
     array.fail(1);
-    log.borrow_mut().clear();
+    log.lock().unwrap().clear();
     array.serve(100_000_000, Request::read(0, 8)).unwrap();
     array.serve(110_000_000, Request::read(0, 8)).unwrap();
-    assert_eq!(log.borrow().iter().map(|(member, ..)| *member).collect::<Vec<_>>(), [0, 2]);
+    assert_eq!(log.lock().unwrap().iter().map(|(member, ..)| *member).collect::<Vec<_>>(), [0, 2]);
 }
 
 #[test]
