@@ -576,7 +576,7 @@ mod tests {
             ("zfs", 1, "no file system 'zfs'"),
             ("ffs,realloc", 1, "no file system 'ffs,realloc'"),
             ("ffs:", 5, "an option is empty"),
-            ("ffs:softdeps", 5, "'softdeps' is no option; accepted are size=, machine="),
+            ("ffs:softdeps", 5, "'softdeps' is no option; did you mean 'softdep'?; accepted are size=, machine="),
             ("ffs:realloc,bsize=8q", 20, "unit of size"),
             ("ffs:minfree=x", 13, "no whole number"),
             ("ffs:bsize=8T", 11, "too much"),

@@ -25,13 +25,14 @@ struct Example<'p> {
 }
 
 /// What a command prints, as a page has it: a status that is not 0 first, messages before the result.
-fn printed(command: &str, directory: &Path) -> String {
+fn printed(command: &str, directory: &Path, state: &Path) -> String {
     let words: Vec<&str> = command.split(' ').collect();
     let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).expect("text");
     match words.as_slice() {
         ["fsage", arguments @ ..] => {
             let mut command = fsage();
-            command.env("COLUMNS", "100").current_dir(directory).args(arguments);
+            // A state of its own: what another test's killed run has left is none of this one's business.
+            command.env("COLUMNS", "100").env("XDG_STATE_HOME", state).current_dir(directory).args(arguments);
             let output = command.output().unwrap();
             let status = output.status.code().expect("it exited by itself");
             let status = if status == 0 { String::new() } else { format!("? {status}\n") };
@@ -62,7 +63,7 @@ fn examples_print_what_the_pages_say() {
     let write = std::env::var_os("FSAGE_PAGES").is_some_and(|what| what == "write");
     let (mut wrong, mut count) = (String::new(), 0);
     for entry in std::fs::read_dir(top().join("docs/how-to")).unwrap().flatten() {
-        let directory = tempfile::tempdir().unwrap();
+        let (directory, state) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
         given(directory.path());
         let page = std::fs::read_to_string(entry.path()).unwrap();
         let mut again = String::new();
@@ -75,7 +76,7 @@ fn examples_print_what_the_pages_say() {
                 Example { command, expected: printed.trim_end().lines().map(str::trim_end).collect() }
             }) {
                 count += 1;
-                let found = printed(example.command, directory.path());
+                let found = printed(example.command, directory.path(), state.path());
                 let lines: Vec<&str> = found.trim_end().lines().map(str::trim_end).collect();
                 if !fits(&example.expected, &lines) {
                     let _ = writeln!(wrong, "{}: {}\n{found}", entry.path().display(), example.command);

@@ -62,7 +62,7 @@ fn the_calls_of_one_thread_are_in_its_run_time_one_for_one() {
     std::fs::rename(d.path().join("w.workload"), d.path().join("open.workload")).unwrap();
     std::fs::rename(d.path().join("hidden.workload"), d.path().join("w.workload")).unwrap();
     assert_eq!(but_for_names(&predicted(d.path(), &[])), but_for_names(&said));
-    let shown = succeeds(&run(d.path(), &["predict", "w.workload", "one.system", "--min-coverage", "0%"]));
+    let shown = succeeds(&run(d.path(), &["predict", "w.workload", "one.system", "--min-coverage", "0%", "--details"]));
     assert!(shown.contains("Run time"), "{shown}");
 }
 
@@ -125,5 +125,5 @@ fn a_tracer_that_stops_the_program_says_nothing_of_its_run_time() {
     let said: Value = serde_json::from_str(&succeeds(&run(d.path(), &[&args[..], &["--json"]].concat()))).unwrap();
     let why = said["run_time"]["unknown"].as_str().unwrap();
     assert!(why.contains("--with ebpf"), "{why}");
-    assert!(succeeds(&run(d.path(), &args)).contains(why));
+    assert!(succeeds(&run(d.path(), &[&args[..], &["--details"]].concat())).contains(why));
 }

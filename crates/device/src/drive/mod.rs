@@ -96,7 +96,11 @@ impl Drive {
             let (line, column) = units::text::line_and_column(text, error.span().map_or(0, |span| span.start));
             DriveError::Syntax {
                 file: file.to_owned(),
-                message: format!("line {line}, column {column}: {}", error.message()),
+                message: format!(
+                    "line {line}, column {column} ({}): {}",
+                    text.lines().nth(line - 1).unwrap_or_default().trim(),
+                    error.message()
+                ),
             }
         };
         let mut table: toml::Table = toml::from_str(text).map_err(syntax)?;

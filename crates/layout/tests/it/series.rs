@@ -143,7 +143,7 @@ fn other_files_and_other_versions_are_told_apart() {
         assert!(error.contains(what), "{error}");
     }
     let missing = Series::load(&directory.path().join("missing")).unwrap_err();
-    assert_eq!(missing.kind(), Kind::Usage);
+    assert_eq!(missing.kind(), Kind::BadInput);
 }
 
 #[test]

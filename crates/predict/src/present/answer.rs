@@ -106,14 +106,16 @@ fn by_how_much(ranking: &Ranking) -> String {
         .iter()
         .skip(1)
         .take(NAMED)
-        .map(|r| {
+        .enumerate()
+        .map(|(n, r)| {
             let [ratio, low, high] = [r.ratio, r.ratio_low, r.ratio_high].map(show::significant);
-            format!("{} {ratio} times ({low} to {high})", r.system)
+            let (takes, as_long) = if n == 0 { ("takes ", " as long") } else { ("", "") };
+            format!("{} {takes}{ratio} times ({low} to {high}){as_long}", r.system)
         })
         .collect();
     let more = ranking.systems.len().saturating_sub(NAMED + 1);
     let more = if more > 0 { format!(", and {more} more (--details)") } else { String::new() };
-    format!("By how much: as long as the fastest takes {}{more}.", others.join(", "))
+    format!("By how much: {}{more}.", others.join(", "))
 }
 
 fn why(ranking: &Ranking, order: &[&SystemPrediction], fastest: &SystemPrediction) -> String {

@@ -139,7 +139,7 @@ fn limits_of_time_data_and_descriptors_are_the_commands_alone(with: &'static str
     let Some(place) = Place::new(with) else { return };
     let record = |before: &str| {
         let asks = r#"ulimit -t; ulimit -d; ulimit -n; grep -E "^Max (cpu|data|open)" /proc/$PPID/limits; exit 5"#;
-        let line = format!("{before} \"$0\" record --with \"$1\" -o out.workload sh -c '{asks}'");
+        let line = format!("{before} \"$0\" record --with \"$1\" -o out.workload --overwrite sh -c '{asks}'");
         let mut command = Command::new("bash");
         command.args(["-c", &line, env!("CARGO_BIN_EXE_fsage"), with]).current_dir(place.dir.path());
         command.output().unwrap()
@@ -200,7 +200,8 @@ fn a_limit_of_file_sizes_ends_the_command_alone(with: &'static str) {
 fn a_limit_of_address_space_is_the_commands_alone(with: &'static str) {
     let Some(place) = Place::new(with) else { return };
     let record = |before: &str| {
-        let line = format!("{before} \"$0\" record --with \"$1\" -o out.workload sh -c 'ulimit -v; exit 5'");
+        let line =
+            format!("{before} \"$0\" record --with \"$1\" -o out.workload --overwrite sh -c 'ulimit -v; exit 5'");
         let mut command = Command::new("bash");
         command.args(["-c", &line, env!("CARGO_BIN_EXE_fsage"), with]).current_dir(place.dir.path());
         command.output().unwrap()
