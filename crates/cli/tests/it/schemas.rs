@@ -177,7 +177,8 @@ fn recordings_and_validations_are_as_their_schemas_say() {
     d.line("validate small.workload --on ffs:size=64M --system ffs:size=64M=a.system --repeats 3 --max-repeats 3 --min-coverage 0");
     let may_record = testkit::need(testkit::Need::Tool(testkit::Tool::Strace));
     if may_record {
-        d.line("record --with strace -o true.workload true");
+        // `--json` is given again behind it, and is the command's there.
+        d.line("record --json --with strace -o true.workload true");
     }
     std::fs::create_dir(d.at().join("tree")).unwrap();
     std::fs::write(d.at().join("tree/file"), vec![7; 50_000]).unwrap();
