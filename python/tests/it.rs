@@ -6,7 +6,6 @@
 //! in a directory as a wheel would lay it out; nothing is installed.
 
 use std::path::{Path, PathBuf};
-use std::process::Command;
 use std::sync::OnceLock;
 
 /// A directory to import `fsage` from, and the command; or what is missing.
@@ -43,7 +42,8 @@ fn package() -> &'static Result<(PathBuf, PathBuf), String> {
 /// Runs Python, and fails with what it said where it fails.
 fn python(python: &str, arguments: &[&str]) {
     let Some((directory, command)) = testkit::have(package().as_ref()) else { return };
-    let output = Command::new(python)
+    // Tests of Ctrl-C: what runs in the background of a shell inherits that it is ignored.
+    let output = testkit::process::with_default_signals(python)
         .args(arguments)
         // Not beside `fsage/`, which has no extension module in it and would be imported first.
         .current_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests"))
