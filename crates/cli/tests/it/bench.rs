@@ -1,12 +1,13 @@
 //! `fsage bench` as people and scripts call it: no root needed, and the user's files are as they were.
 
+use crate::common;
 use assert_cmd::Command;
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 fn bench() -> Command {
-    let mut command = Command::cargo_bin("fsage").expect("cargo builds the binary");
+    let mut command = common::fsage();
     command.arg("bench");
     command
 }

@@ -1,5 +1,6 @@
 //! The workloads of `fsage bench` as people and scripts call them: on directories and in the laboratory.
 
+use crate::common;
 use assert_cmd::Command;
 use serde_json::Value;
 use std::path::Path;
@@ -18,7 +19,7 @@ const WORKLOADS: [(&[&str], &[&str]); 9] = [
 ];
 
 fn bench() -> Command {
-    let mut command = Command::cargo_bin("fsage").expect("cargo builds the binary");
+    let mut command = common::fsage();
     command.arg("bench");
     command
 }

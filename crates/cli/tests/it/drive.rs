@@ -1,10 +1,11 @@
 //! `fsage drive` as people and scripts call it.
 
+use crate::common;
 use assert_cmd::Command;
 use serde_json::Value;
 
 fn fsage() -> Command {
-    let mut command = Command::cargo_bin("fsage").expect("cargo builds the binary");
+    let mut command = common::fsage();
     command.arg("drive");
     command
 }

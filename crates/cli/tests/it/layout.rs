@@ -1,10 +1,11 @@
 //! `fsage layout` as people and scripts call it: no root needed.
 
+use crate::common;
 use assert_cmd::Command;
 use serde_json::Value;
 
 fn fsage() -> Command {
-    let mut command = Command::cargo_bin("fsage").expect("cargo builds the binary");
+    let mut command = common::fsage();
     command.arg("layout");
     command
 }
@@ -73,7 +74,7 @@ fn a_directory_with_two_names_ends_the_survey() {
     std::fs::create_dir_all(&below).unwrap();
     for kind in ["ffs", "lfs"] {
         let image = directory.path().join(kind);
-        let mut mkfs = Command::cargo_bin("fsage").expect("cargo builds the binary");
+        let mut mkfs = common::fsage();
         mkfs.args(["mkfs", kind]).arg(&image).args(["--size", "16M", "--populate"]).arg(directory.path().join("tree"));
         mkfs.assert().success();
         fsage().arg(&image).timeout(std::time::Duration::from_secs(60)).assert().success();

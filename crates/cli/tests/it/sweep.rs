@@ -1,12 +1,13 @@
 //! `fsage sweep` through the binary: tasks are commands of its own, and a run that is killed is gone on with.
 
+use crate::common;
 use assert_cmd::Command;
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 fn fsage(directory: &Path) -> Command {
-    let mut command = Command::cargo_bin("fsage").expect("cargo builds the binary");
+    let mut command = common::fsage();
     command.current_dir(directory);
     command
 }
