@@ -77,11 +77,14 @@ fn types_are_right() {
     python(&interpreter, &["-m", "mypy.stubtest", "--concise", "--ignore-disjoint-bases", "fsage._fsage"]);
 }
 
-/// Each notebook from its first cell to its last.
+/// Each notebook from its first cell to its last. What they came to stays in the build directory: the documentation's site
+/// shows it (`scripts/site`).
 #[test]
 fn notebooks_run() {
     // One of them records.
     let Some(_strace) = testkit::tool(testkit::Tool::Strace) else { return };
     let Some(interpreter) = testkit::python_with("nbclient, ipykernel, altair, polars") else { return };
-    python(&interpreter, &["../notebooks/execute.py"]);
+    let Some((package, _)) = testkit::have(package().as_ref()) else { return };
+    let executed = package.with_file_name("notebooks");
+    python(&interpreter, &["../notebooks/execute.py", "-o", executed.to_str().expect("a name in UTF-8")]);
 }
