@@ -6,7 +6,7 @@ use document::tidy::{COLUMNS, Figure};
 use std::sync::Arc;
 
 /// The version of its columns, in the footer under `fsage.long`.
-const VERSION: &str = "1";
+const VERSION: &str = "2";
 
 /// The bytes of the file; its footer says where the figures come from.
 pub fn parquet(schema: &str, figures: &[Figure]) -> failure::Result<Vec<u8>> {
@@ -16,6 +16,7 @@ pub fn parquet(schema: &str, figures: &[Figure]) -> failure::Result<Vec<u8>> {
         |of: fn(&Figure) -> Option<f64>| -> ArrayRef { Arc::new(figures.iter().map(of).collect::<Float64Array>()) };
     let columns: [ArrayRef; COLUMNS.len()] = [
         text(|f| &f.table),
+        text(|f| &f.workload),
         text(|f| &f.system),
         text(|f| &f.call),
         text(|f| &f.item),

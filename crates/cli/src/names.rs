@@ -1,6 +1,6 @@
 //! Names on the command line: whole, by a file's stem, or by a beginning that no other has.
 
-use crate::failure::{self, Failure};
+use crate::failure;
 use units::similar::{self, Named};
 
 /// The place of the thing that `asked` names; each has several names, the first of which is shown.
@@ -21,11 +21,6 @@ pub fn find(what: &str, asked: &str, things: &[Vec<String>]) -> failure::Result<
             Err(failure::usage(format!("{what}: none is called {asked:?}; there are {}{tip}", all.join(", "))))
         }
     }
-}
-
-/// What is not there, and the name that was probably meant.
-pub fn unknown<'c>(message: impl std::fmt::Display, asked: &str, known: impl IntoIterator<Item = &'c str>) -> Failure {
-    failure::usage(format!("{message}{}", similar::tip(asked, known)))
 }
 
 #[cfg(test)]

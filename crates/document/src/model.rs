@@ -161,6 +161,8 @@ pub struct Table {
     pub rows: Vec<Vec<Cell>>,
     /// Whether a page shows its caption alone until the reader asks for the rest: figures behind a plot.
     pub folded: bool,
+    /// The workload that all of it is of, where its rows name none; empty for none.
+    pub workload: String,
 }
 
 impl Table {
@@ -170,7 +172,14 @@ impl Table {
             .iter()
             .map(|(title, key)| Column { title: (*title).to_owned(), key: (*key).to_owned(), of: None })
             .collect();
-        Table { name: name.to_owned(), caption: caption.to_owned(), columns, rows: Vec::new(), folded: false }
+        Table {
+            name: name.to_owned(),
+            caption: caption.to_owned(),
+            columns,
+            rows: Vec::new(),
+            folded: false,
+            workload: String::new(),
+        }
     }
 
     /// The same, folded where the medium can.
@@ -280,6 +289,17 @@ impl Document {
     /// An empty document.
     pub fn new(title: impl Into<String>) -> Document {
         Document { title: title.into(), ..Document::default() }
+    }
+
+    /// The same, where all of it is of one workload.
+    #[must_use]
+    pub fn of_workload(mut self, name: &str) -> Document {
+        for block in &mut self.blocks {
+            if let Block::Table(table) = block {
+                name.clone_into(&mut table.workload);
+            }
+        }
+        self
     }
 
     /// Begins a section.

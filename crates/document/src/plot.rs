@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
+use units::show;
 
 /// A plot with its title.
 #[derive(Clone, Debug, PartialEq)]
@@ -159,8 +160,11 @@ pub fn agreement(title: &str, points: &[Point<'_>]) -> Plot {
     let values: Vec<Value> = points
         .iter()
         .map(|p| {
+            let said = |s: f64| show::duration_ns(s * 1e9);
             json!({ "workload": p.workload, "target": p.target, "measured": p.measured_s, "low": p.low_s,
-                    "high": p.high_s, "predicted": p.predicted_s })
+                    "high": p.high_s, "predicted": p.predicted_s, "said_measured": said(p.measured_s),
+                    "said_interval": format!("{} to {}", said(p.low_s), said(p.high_s)),
+                    "said_predicted": said(p.predicted_s) })
         })
         .collect();
     let ends = points.iter().flat_map(|p| [p.measured_s, p.predicted_s]).filter(|v| *v > 0.0);
@@ -175,8 +179,16 @@ pub fn agreement(title: &str, points: &[Point<'_>]) -> Plot {
     let mut workloads: Vec<&str> = points.iter().map(|p| p.workload).collect();
     workloads.sort_unstable();
     workloads.dedup();
-    let mut encoding =
-        json!({ "x": x, "y": y, "color": { "field": "target", "type": "nominal", "scale": { "range": palette() } } });
+    let words = [
+        ("workload", "workload"),
+        ("target", "target"),
+        ("said_measured", "measured by replay"),
+        ("said_interval", "its 95 % interval"),
+        ("said_predicted", "predicted"),
+    ];
+    let tooltip = words.map(|(field, title)| json!({ "field": field, "type": "nominal", "title": title }));
+    let mut encoding = json!({ "x": x, "y": y, "color": { "field": "target", "type": "nominal", "scale": { "range": palette() } },
+                               "tooltip": tooltip });
     if (2..=SHAPES_MAX).contains(&workloads.len()) {
         encoding["shape"] = json!({ "field": "workload", "type": "nominal" });
     }
@@ -189,7 +201,7 @@ pub fn agreement(title: &str, points: &[Point<'_>]) -> Plot {
               "encoding": { "x": { "field": "v", "type": "quantitative" }, "y": { "field": "v", "type": "quantitative" } } },
             { "data": { "values": values }, "mark": { "type": "rule", "color": "#888" },
               "encoding": { "x": { "field": "low", "type": "quantitative" }, "x2": { "field": "high" }, "y": y } },
-            { "data": { "values": values }, "mark": { "type": "point", "filled": true, "size": 80, "opacity": 1, "tooltip": { "content": "data" } },
+            { "data": { "values": values }, "mark": { "type": "point", "filled": true, "size": 80, "opacity": 1 },
               "encoding": encoding },
         ],
     });

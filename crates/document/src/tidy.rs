@@ -6,13 +6,16 @@
 use crate::{Cell, Table};
 
 /// The columns, in order.
-pub const COLUMNS: [&str; 9] = ["table", "system", "call", "item", "metric", "value", "low", "high", "unit"];
+pub const COLUMNS: [&str; 10] =
+    ["table", "workload", "system", "call", "item", "metric", "value", "low", "high", "unit"];
 
 /// One figure.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Figure {
     /// The table it is in, as its CSV file is called.
     pub table: String,
+    /// The workload it is about; empty where the table says none.
+    pub workload: String,
     /// The system or target it is about; empty where the table says none.
     pub system: String,
     /// The call, phase or cost; empty where the table says none.
@@ -31,6 +34,8 @@ pub struct Figure {
     pub unit: String,
 }
 
+/// The column of words that names a workload.
+const WORKLOAD: &str = "workload";
 /// Columns of words that name a system.
 const SYSTEMS: [&str; 4] = ["system", "target", "profile", "drive"];
 /// Columns of words that name what is done.
@@ -55,10 +60,12 @@ const UNITS: [&str; 12] = [
 pub fn figures(table: &Table) -> Vec<Figure> {
     let mut figures = Vec::new();
     for row in &table.rows {
+        let mut workload = table.workload.as_str();
         let (mut system, mut call, mut items) = (String::new(), String::new(), Vec::new());
         for (column, cell) in table.columns.iter().zip(row) {
             if let Cell::Text(text) = cell {
                 match column.key.as_str() {
+                    WORKLOAD => workload = text,
                     key if SYSTEMS.contains(&key) => system.clone_from(text),
                     key if CALLS.contains(&key) && call.is_empty() => call.clone_from(text),
                     // What a cost means is the same in every row of it, and a place is a matter of the order.
@@ -80,6 +87,7 @@ pub fn figures(table: &Table) -> Vec<Figure> {
             let (metric, unit) = metric_and_unit(key, cell, unit_of_row);
             figures.push(Figure {
                 table: table.name.clone(),
+                workload: workload.to_owned(),
                 system: of.to_owned(),
                 call: call.clone(),
                 item: item.clone(),
@@ -141,6 +149,7 @@ pub fn csv(figures: &[Figure]) -> String {
         let end = |end: Option<f64>| end.map_or(Cell::Empty, Cell::Number);
         table.row(vec![
             Cell::from(figure.table.as_str()),
+            Cell::from(figure.workload.as_str()),
             Cell::from(figure.system.as_str()),
             Cell::from(figure.call.as_str()),
             Cell::from(figure.item.as_str()),
@@ -173,10 +182,10 @@ mod tests {
         ]);
         assert_eq!(
             csv(&figures(&table)),
-            "table,system,call,item,metric,value,low,high,unit\n\
-             by_op,,open,,calls,2,,,count\n\
-             by_op,xfs,open,,total,5.5,,,ns\n\
-             by_op,ext4,open,,total,6,5,7,ns\n"
+            "table,workload,system,call,item,metric,value,low,high,unit\n\
+             by_op,,,open,,calls,2,,,count\n\
+             by_op,,xfs,open,,total,5.5,,,ns\n\
+             by_op,,ext4,open,,total,6,5,7,ns\n"
         );
     }
 
@@ -191,6 +200,22 @@ mod tests {
         assert_eq!(unit("p_fastest", Cell::Share(0.5)), owned("p_fastest", "share"));
         assert_eq!(metric_and_unit("rate", &Cell::Number(1.0), Some("MiB/s")), owned("rate", "MiB/s"));
         assert_eq!(metric_and_unit("ratio", &Cell::Number(1.0), Some("MiB/s")), owned("ratio", ""));
+    }
+
+    /// It stood among what else the row says.
+    #[test]
+    fn a_workload_has_a_column_of_its_own() {
+        let mut table = Table::new("matrix", "", &[("Workload", "workload"), ("xfs", "xfs_ns")]);
+        table.row(vec!["web".into(), Cell::Ns(7.0)]);
+        let mut document = crate::Document::new("");
+        document.table(table).table({
+            let mut table = Table::new("ranking", "", &[("System", "system"), ("Total", "total_ns")]);
+            table.row(vec!["xfs".into(), Cell::Ns(7.0)]);
+            table
+        });
+        let found = document.of_workload("mail").to_tidy();
+        let said: Vec<(&str, &str)> = found.iter().map(|f| (f.workload.as_str(), f.item.as_str())).collect();
+        assert_eq!(said, [("web", ""), ("mail", "")]);
     }
 
     #[test]

@@ -61,6 +61,26 @@ pub enum SystemProfileError {
         /// What is wrong with it.
         problem: String,
     },
+    /// There is neither a file nor a bundled profile of this name.
+    #[error("{}: no such file, and no bundled profile ({}){tip}", path.display(), there())]
+    Nowhere {
+        /// As it was named.
+        path: PathBuf,
+        /// The end of the sentence: what was probably meant.
+        tip: String,
+    },
+    /// No profile is bundled by this name.
+    #[error("{word}: no profile is bundled by this name; {}{tip}", there())]
+    NotBundled {
+        /// As it was named.
+        word: String,
+        /// The end of the sentence: what was probably meant.
+        tip: String,
+    },
+}
+
+fn there() -> String {
+    format!("bundled are {}", crate::bundled::names().collect::<Vec<_>>().join(", "))
 }
 
 impl Fault for SystemProfileError {
@@ -69,6 +89,7 @@ impl Fault for SystemProfileError {
             // A profile that is not there is a bad input, not a fault of the machine.
             SystemProfileError::Io { source, .. } if source.kind() == std::io::ErrorKind::NotFound => Kind::BadInput,
             SystemProfileError::Io { .. } => Kind::Environment,
+            SystemProfileError::NotBundled { .. } => Kind::Usage,
             _ => Kind::BadInput,
         }
     }

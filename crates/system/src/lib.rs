@@ -2,12 +2,13 @@
 //!
 //! TOML, written by `fsage measure` and by hand for systems that do not exist. Field by field in docs/formats.md.
 //! The types are here, what was found by trying in `behaviour`; reading and writing in `file`, prices between measured points in `price`, what-ifs
-//! in `edit`, whether a machine is still as it was measured in `drift`, how far two profiles of it are from each other in `apart`, several of it as one in `pool`, durations as text in `duration`, the thesis' own text format in `thesis`.
+//! in `edit`, whether a machine is still as it was measured in `drift`, what profiles are called by where somebody names one in `called`, how far two profiles of it are from each other in `apart`, several of it as one in `pool`, durations as text in `duration`, the thesis' own text format in `thesis`.
 
 mod apart;
 mod behaviour;
 pub mod bundled;
 mod cache_policy;
+mod called;
 mod drift;
 mod edit;
 mod error;
@@ -21,6 +22,7 @@ pub mod vector;
 pub use apart::{Apart, EntryApart, apart};
 pub use behaviour::{Behaviour, Family};
 pub use cache_policy::CachePolicy;
+pub use called::{Called, called};
 pub use drift::{Drift, Moved, Reference, References};
 pub use edit::OverrideError;
 pub use error::SystemProfileError;

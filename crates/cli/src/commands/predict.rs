@@ -4,7 +4,7 @@ mod check;
 
 use crate::failure::Context as _;
 use crate::output::{self, ResultArgs};
-use crate::systems::{self, Named};
+use crate::systems;
 use crate::{failure, names, progress, target, values};
 use document::{Block, Document};
 use fault::Kind;
@@ -16,7 +16,7 @@ use predict::runtime::RunTimeOptions;
 use serde::Serialize;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use system::{Drift, Reference, SystemProfile};
+use system::{Called, Drift, Reference, SystemProfile};
 use trace::profile::Reader;
 
 /// Predict a workload on systems: ranking with intervals, probability of being fastest, and where the time goes.
@@ -174,7 +174,7 @@ struct Output {
 }
 
 /// What was asked for on the command line: workloads first, then systems.
-fn inputs(inputs: &[PathBuf]) -> failure::Result<(Vec<PathBuf>, Vec<Named>)> {
+fn inputs(inputs: &[PathBuf]) -> failure::Result<(Vec<PathBuf>, Vec<Called>)> {
     let is_workload =
         |path: &PathBuf| path.is_dir() || path.extension().is_some_and(|extension| extension == "workload");
     // What comes first is a workload, whatever it is called: its reader says what is wrong with it.
@@ -192,7 +192,7 @@ fn inputs(inputs: &[PathBuf]) -> failure::Result<(Vec<PathBuf>, Vec<Named>)> {
 }
 
 /// The place of the system that is called so.
-fn place_of(option: &str, asked: &str, systems: &[Named]) -> failure::Result<usize> {
+fn place_of(option: &str, asked: &str, systems: &[Called]) -> failure::Result<usize> {
     let names: Vec<Vec<String>> = systems.iter().map(|named| named.names.clone()).collect();
     names::find(option, asked, &names)
 }
@@ -254,7 +254,7 @@ fn options(args: &Args) -> PredictOptions {
 }
 
 /// Looks at systems again (`--here`), says how far they have moved, and carries them over if asked to. By what factor each computes now.
-fn moved(args: &Args, systems: &mut [Named]) -> failure::Result<Vec<f64>> {
+fn moved(args: &Args, systems: &mut [Called]) -> failure::Result<Vec<f64>> {
     let mut computing = vec![1.0; systems.len()];
     for here in &args.here {
         let (place, target) = place("--here", systems, here)?;
@@ -316,6 +316,7 @@ fn one(
             check.show(document);
         }
     }
+    let full = full.of_workload(&output.answer.workload);
     args.result.emit_short(predict::answer::SCHEMA, &output, if args.details { &full } else { &short }, &full)?;
     let failed = output.check.as_ref().is_some_and(|check| !check.is_within);
     Ok(if failed { failure::code(Kind::Check) } else { ExitCode::SUCCESS })
@@ -356,7 +357,7 @@ fn matrix(
     let short = predict::present::matrix(&rows);
     let mut full = short.clone();
     for (number, output) in outputs.iter().enumerate() {
-        full.append(numbered(output.document(), number + 1));
+        full.append(numbered(output.document().of_workload(&output.workload), number + 1));
     }
     let result = Matrix { seed: options.seed, workloads: outputs };
     args.result.emit_short("fsage.predictions/1", &result, if args.details { &full } else { &short }, &full)?;
@@ -374,7 +375,7 @@ fn numbered(mut document: Document, number: usize) -> Document {
 }
 
 /// Which system `NAME=TARGET` is about, and the target. A target may hold `=` itself (mount=noatime), and so may a name.
-fn place<'h>(option: &str, systems: &[Named], here: &'h str) -> failure::Result<(usize, &'h str)> {
+fn place<'h>(option: &str, systems: &[Called], here: &'h str) -> failure::Result<(usize, &'h str)> {
     match (prefixed(systems, here), systems.len()) {
         (Some(found), _) => Ok(found),
         (None, 1) => Ok((0, here)),
@@ -383,7 +384,7 @@ fn place<'h>(option: &str, systems: &[Named], here: &'h str) -> failure::Result<
 }
 
 /// The system that `NAME=TARGET` names, if it does: by any of its names, the longest that fits.
-fn prefixed<'h>(systems: &[Named], here: &'h str) -> Option<(usize, &'h str)> {
+fn prefixed<'h>(systems: &[Called], here: &'h str) -> Option<(usize, &'h str)> {
     let fits = |name: &String| Some((name.len(), here.strip_prefix(name.as_str())?.strip_prefix('=')?));
     let all = systems.iter().enumerate().flat_map(|(place, named)| {
         named.names.iter().filter_map(fits).map(move |(length, target)| (length, place, target))

@@ -228,12 +228,13 @@ fn every_figure_is_a_row_of_one_long_table() {
     let value = json(d.path(), &["small.workload", "slow.system", "fast.system", "-o", "out"]);
     let csv = std::fs::read_to_string(d.path().join("out/long.csv")).unwrap();
     let mut lines = csv.lines();
-    assert_eq!(lines.next(), Some("table,system,call,item,metric,value,low,high,unit"));
+    assert_eq!(lines.next(), Some("table,workload,system,call,item,metric,value,low,high,unit"));
     let total = value["ranking"]["systems"][0]["total_ns"].as_f64().unwrap();
-    let row = csv.lines().find(|line| line.starts_with("ranking,fast,") && line.contains(",total,")).unwrap();
+    let row =
+        csv.lines().find(|line| line.starts_with("ranking,small.workload,fast,") && line.contains(",total,")).unwrap();
     let cells: Vec<&str> = row.split(',').collect();
-    assert_eq!((cells[5].parse::<f64>().ok(), cells[8]), (Some(total), "ns"), "{row}");
-    let by_call = lines.filter(|line| line.starts_with("by_op,slow,")).count();
+    assert_eq!((cells[6].parse::<f64>().ok(), cells[9]), (Some(total), "ns"), "{row}");
+    let by_call = lines.filter(|line| line.starts_with("by_op,small.workload,slow,")).count();
     assert!(by_call > 5, "{csv}");
     let file = std::fs::File::open(d.path().join("out/long.parquet")).unwrap();
     let reader = parquet::file::serialized_reader::SerializedFileReader::new(file).unwrap();
@@ -241,7 +242,7 @@ fn every_figure_is_a_row_of_one_long_table() {
     assert_eq!(metadata.num_rows() as usize, csv.lines().count() - 1);
     let columns: Vec<String> =
         metadata.schema_descr().columns().iter().map(|column| column.name().to_owned()).collect();
-    assert_eq!(columns, ["table", "system", "call", "item", "metric", "value", "low", "high", "unit"]);
+    assert_eq!(columns, ["table", "workload", "system", "call", "item", "metric", "value", "low", "high", "unit"]);
     let footer = metadata.key_value_metadata().unwrap();
     assert!(footer.iter().any(|pair| pair.key == "fsage.schema" && pair.value.as_deref() == Some("fsage.predict/1")));
 }

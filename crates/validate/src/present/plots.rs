@@ -147,10 +147,11 @@ pub(crate) fn distributions(validation: &Validation) -> Plot {
         let mut add = |rank: usize, panel: &str, target: &str, kind: &str, points: Vec<(f64, f64)>| {
             if !points.is_empty() {
                 // A logarithmic axis has no zero.
+                let [half, most] = [0.5, 0.99].map(|share| at_most(&points, share));
                 let us: Vec<f64> = points.iter().map(|(ns, _)| ns.max(1.0).round() / 1e3).collect();
                 let share: Vec<f64> = points.iter().map(|(_, share)| *share).collect();
                 rows.push(json!({ "workload": workload, "panel": panel, "rank": rank, "target": target, "kind": kind, "us": us,
-                                  "share": share }));
+                                  "share": share, "half": half, "most": most }));
             }
         };
         for cell in &cells {
@@ -170,7 +171,16 @@ pub(crate) fn distributions(validation: &Validation) -> Plot {
             }
         }
     }
-    let line = json!({ "type": "line", "strokeWidth": 1.8, "tooltip": { "content": "data" } });
+    let line = json!({ "type": "line", "strokeWidth": 1.8 });
+    // A line is one mark: what is said of it is of all its points.
+    let words = [
+        ("panel", "calls"),
+        ("target", "target"),
+        ("kind", "which"),
+        ("half", "half take at most"),
+        ("most", "99 % take at most"),
+    ];
+    let tooltip = words.map(|(field, title)| json!({ "field": field, "type": "nominal", "title": title }));
     let mut transform: Vec<Value> = vec![json!({ "flatten": ["us", "share"] })];
     let mut params = Vec::new();
     if let [first, _, ..] = workloads.as_slice() {
@@ -201,11 +211,18 @@ pub(crate) fn distributions(validation: &Validation) -> Plot {
                 "strokeDash": { "field": "kind", "type": "nominal", "title": null, "sort": ["measured", "predicted"],
                                 "scale": { "domain": ["measured", "predicted"], "range": [[1, 0], [5, 3]] },
                                 "legend": { "symbolType": "stroke" } },
+                "tooltip": tooltip,
             },
         },
     });
     let title = "Latencies of single calls: share of calls at most so long, predicted and measured, of all calls and of the call types that take the most time.";
     Plot { title: title.to_owned(), spec }
+}
+
+/// How long so great a share of calls takes at most, in words.
+fn at_most(points: &[(f64, f64)], share: f64) -> String {
+    let reached = points.iter().find(|point| point.1 >= share).or(points.last());
+    reached.map_or(String::new(), |(ns, _)| show::duration_ns(*ns))
 }
 
 /// Call types by their greatest share of the measured time of any of the cells.
@@ -265,6 +282,12 @@ fn share_below(ns: f64, latencies: &[f64], quantiles: &[f64]) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_line_says_how_long_half_and_nearly_all_of_its_calls_take() {
+        let points = [(10.0, 0.2), (2_000.0, 0.6), (3e6, 0.99)];
+        assert_eq!([0.5, 0.99].map(|share| at_most(&points, share)), ["2.00 µs", "3.00 ms"].map(str::to_owned));
+    }
 
     #[test]
     fn calls_of_two_types_lie_where_each_does() {

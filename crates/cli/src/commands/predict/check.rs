@@ -2,13 +2,13 @@
 
 use super::{place, prefixed};
 use crate::failure;
-use crate::systems::Named;
 use crate::target::{self, TargetArgs};
 use document::{Cell, Document, Table};
 use posix::{CacheState, Target};
 use predict::rank::Ranking;
 use replay::ReplayOptions;
 use serde::Serialize;
+use system::Called;
 use trace::profile::Reader;
 use units::show;
 
@@ -47,7 +47,7 @@ pub struct Checked {
 
 impl Check {
     /// Reads `[NAME=]TARGET`.
-    pub fn parse(text: &str, systems: &[Named]) -> failure::Result<Check> {
+    pub fn parse(text: &str, systems: &[Called]) -> failure::Result<Check> {
         let (system, target) = match prefixed(systems, text) {
             Some(_) => {
                 let (at, target) = place("--check", systems, text)?;
