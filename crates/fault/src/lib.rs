@@ -1,10 +1,11 @@
 //! Whose fault an error is, and so who can do something about it.
 //!
-//! What lives here: [`Kind`], the few answers there are, and [`Fault`], by which an error gives its own. What may not: exit codes, which
-//! are the command line's, and messages, which are each error's own.
+//! What lives here: [`Kind`], the few answers there are; [`Fault`], by which an error gives its own; and [`Refused`], the one error that
+//! every crate with files has. What may not: exit codes, which are the command line's, and other messages, which are each error's own.
 
 use std::error::Error;
 use std::io;
+use std::path::{Path, PathBuf};
 
 /// Whose fault an error is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -31,5 +32,32 @@ pub trait Fault: Error {
 impl Fault for io::Error {
     fn kind(&self) -> Kind {
         Kind::Environment
+    }
+}
+
+/// What the system refused to do with a file or directory.
+#[derive(Debug, thiserror::Error)]
+#[error("{}: cannot {doing}: {source}", path.display())]
+pub struct Refused {
+    /// The file or directory.
+    pub path: PathBuf,
+    /// What was being done, as a verb phrase.
+    pub doing: &'static str,
+    /// The system's answer.
+    pub source: io::Error,
+}
+
+/// Makes the error of the system's answer to what was being done.
+pub fn refused(path: &Path, doing: &'static str) -> impl FnOnce(io::Error) -> Refused + use<> {
+    let path = path.to_owned();
+    move |source| Refused { path, doing, source }
+}
+
+impl Fault for Refused {
+    fn kind(&self) -> Kind {
+        match self.source.kind() {
+            io::ErrorKind::Interrupted => Kind::Interrupted,
+            _ => Kind::Environment,
+        }
     }
 }

@@ -4,6 +4,7 @@
 //!   `CI` is `true`; elsewhere it ends early, and `run-tests` counts and lists it as skipped.
 //! * [`fixture`]: images, traces and profiles that others made.
 //! * [`process`]: processes that tests start, signal and wait for.
+//! * [`schema`]: JSON documents, held against docs/schemas.
 //!
 //! It depends on no other crate of the workspace, so that the unit tests of each can use it.
 
@@ -12,6 +13,7 @@
 pub mod fixture;
 mod needs;
 pub mod process;
+pub mod schema;
 
 pub use needs::{
     Need, SKIPPED_FILE, Tool, as_ordinary_user, find, have, need, needs, parameter, python_with, skip, tool,

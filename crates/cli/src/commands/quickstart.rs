@@ -47,6 +47,9 @@ pub struct Args {
     result: ResultArgs,
 }
 
+/// Schema of the result.
+const SCHEMA: &str = "fsage.quickstart/2";
+
 #[derive(Serialize)]
 struct Output<'a> {
     #[serde(flatten)]
@@ -124,7 +127,7 @@ fn in_site(args: &Args, place: &Target, directory: &Path) -> failure::Result<Exi
     let full = crate::quickstart::present::full(&said, output.document(), elsewhere.document());
     let short = crate::quickstart::present::short(&said, &output.prediction, &elsewhere);
     let result = Output { quickstart: &said, here: &output, elsewhere: &elsewhere };
-    args.result.emit_short("fsage.quickstart/2", &result, &short, &full)?;
+    args.result.emit_short(SCHEMA, &result, &short, &full)?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -218,4 +221,53 @@ fn keep(directory: &Path, profile: &Path, here: &SystemProfile) -> failure::Resu
     }
     here.save(&directory.join("here.system"))?;
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use system::{Moved, Reference};
+
+    /// A real one takes a minute: this is its document, made of its type from the bundled recording, whatever of it may be missing.
+    #[test]
+    fn its_document_is_as_its_schema_says() {
+        let recorded = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/quickstart/recorded");
+        let reader = Reader::open(&recorded).unwrap();
+        let systems = bundled::systems().unwrap();
+        let options = PredictOptions { calls: Calls::Replayed, ..PredictOptions::default() };
+        let predicted = |systems: &[SystemProfile]| {
+            let name = "quickstart".to_owned();
+            let mut answer = Answer::predict(name, &reader, &reader, systems, &options, None).unwrap();
+            answer.explanation = answer.explained(None).unwrap();
+            answer
+        };
+        let (here, elsewhere) = (predicted(&systems[..1]), predicted(&systems[..2]));
+        // A bundled profile has no references.
+        let moved = |reference| Moved { reference, then_ns: 1.0, now_ns: 1.5 };
+        let drift = Some(Drift { references: Reference::ALL.map(moved).to_vec() });
+        let checked = Checked {
+            predicted_ns: 2.0,
+            predicted_now_ns: Some(2.5),
+            drift,
+            replayed_ns: 3.0,
+            replays_ns: vec![3.0],
+            cache_state: CacheState::Unverified,
+            differences: 0,
+            calls: 7,
+        };
+        let whole = Quickstart {
+            recorded: true,
+            bundled: systems.iter().map(Into::into).collect(),
+            kept: "/home/u/.local/share/fsage/quickstart".to_owned(),
+            checked: Some(checked.clone()),
+            ..Quickstart::default()
+        };
+        let without_drift = Checked { predicted_now_ns: None, drift: None, ..checked };
+        let documents = [whole.clone(), Quickstart { checked: Some(without_drift), ..whole }, Quickstart::default()];
+        let documents = documents.map(|quickstart| {
+            let output = Output { quickstart: &quickstart, here: &here, elsewhere: &elsewhere };
+            output::envelope(SCHEMA, &output).unwrap()
+        });
+        testkit::schema::hold(&documents);
+    }
 }

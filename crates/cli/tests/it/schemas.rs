@@ -1,7 +1,4 @@
-//! What commands print as JSON, held against the schemas in docs/schemas.
-//!
-//! The judge is the module `jsonschema` of Python, which knows nothing of this program. Beyond what it finds, a field that stands in a
-//! result and in no schema is a fault: who adds a field adds it there (docs/formats.md, "What is promised").
+//! What commands print as JSON, held against the schemas in docs/schemas (`testkit::schema` says who judges).
 //!
 //! With `FSAGE_JSON_INTO=DIR` the tests leave every document in DIR, for `scripts/schemas`, which drafts the schemas of new fields.
 
@@ -10,9 +7,9 @@ use crate::documents::{schemas_of_the_sources, top};
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use testkit::schema;
 
-/// A document that no quick run makes: a quickstart takes two minutes.
+/// A document that no quick run makes: a quickstart takes two minutes. Its type is held in src/commands/quickstart.rs.
 const NOT_RUN: [&str; 1] = ["fsage.quickstart/2"];
 /// Formats whose files are no JSON documents: theirs are frames or records.
 const NO_DOCUMENTS: [&str; 4] = ["fsage.series/1", "fsage.spool/1", "fsage.spool/2", "fsage.sweep-journal/1"];
@@ -61,25 +58,8 @@ impl Documents {
         let missing: Vec<&&str> = expected.iter().filter(|name| !names.contains(**name)).collect();
         assert!(missing.is_empty(), "not made: {missing:?}; made: {names:?}");
         keep(&self.found);
-        let mut unknown = BTreeSet::new();
-        for value in &self.found {
-            let name = value["schema"].as_str().expect("a schema");
-            let schema = schema(name).unwrap_or_else(|| panic!("docs/schemas has none for {name}"));
-            fields(value, &schema, &schema, name, &mut unknown);
-        }
-        assert!(unknown.is_empty(), "in a result, and in no schema (scripts/schemas drafts it): {unknown:#?}");
-        judged(&self.found);
+        schema::hold(&self.found);
     }
-}
-
-fn file_of(name: &str) -> PathBuf {
-    let (name, version) =
-        name.strip_prefix("fsage.").and_then(|rest| rest.split_once('/')).expect("fsage.NAME/VERSION");
-    top().join("docs/schemas").join(format!("{name}-{version}.json"))
-}
-
-fn schema(name: &str) -> Option<Value> {
-    Some(serde_json::from_str(&std::fs::read_to_string(file_of(name)).ok()?).expect("a schema is JSON"))
 }
 
 /// Leaves the documents where they are wanted.
@@ -91,64 +71,6 @@ fn keep(documents: &[Value]) {
         let free = (0..).map(|n| into.join(format!("{name}.{n}.json"))).find(|path| !path.exists()).unwrap();
         std::fs::write(free, value.to_string()).unwrap();
     }
-}
-
-/// Fields of a document that its schema does not name.
-fn fields(value: &Value, schema: &Value, root: &Value, at: &str, unknown: &mut BTreeSet<String>) {
-    if let Some(name) = schema["$ref"].as_str() {
-        let definition = name.strip_prefix("#/$defs/").map(|name| &root["$defs"][name]);
-        return fields(value, definition.expect("a reference within the file"), root, at, unknown);
-    }
-    // What depends on whose plan or recording it is, is left open.
-    let is_open = schema.get("properties").is_none() && schema.get("additionalProperties").is_none();
-    match value {
-        Value::Object(object) if !is_open => {
-            for (name, value) in object {
-                let known = schema["properties"].get(name).or_else(|| schema.get("additionalProperties"));
-                match known {
-                    Some(known) => fields(value, known, root, &format!("{at}.{name}"), unknown),
-                    None => drop(unknown.insert(format!("{at}.{name}"))),
-                }
-            }
-        }
-        Value::Array(items) if !schema["items"].is_null() => {
-            for item in items {
-                fields(item, &schema["items"], root, &format!("{at}[]"), unknown);
-            }
-        }
-        _ => {}
-    }
-}
-
-const JUDGE: &str = r#"
-import json, sys
-from jsonschema.validators import validator_for
-wrong = 0
-for line in sys.stdin:
-    path, document = json.loads(line)
-    schema = json.load(open(path))
-    judge = validator_for(schema)
-    judge.check_schema(schema)
-    for error in list(judge(schema).iter_errors(document))[:5]:
-        wrong += 1
-        print(path, error.json_path, error.message[:300])
-sys.exit(wrong > 0)
-"#;
-
-/// What another program says of the documents and their schemas.
-fn judged(documents: &[Value]) {
-    let Some(python) = testkit::python_with("jsonschema") else { return };
-    let line = |value: &Value| format!("{}\n", serde_json::json!([file_of(value["schema"].as_str().unwrap()), value]));
-    let input: String = documents.iter().map(line).collect();
-    let given = tempfile::NamedTempFile::new().unwrap();
-    std::fs::write(given.path(), input).unwrap();
-    let output = Command::new(python)
-        .args(["-c", JUDGE])
-        .stdin(std::fs::File::open(given.path()).unwrap())
-        .output()
-        .expect("python runs");
-    let said = String::from_utf8_lossy(&output.stdout);
-    assert!(output.status.success(), "{said}{}", String::from_utf8_lossy(&output.stderr));
 }
 
 #[test]
@@ -370,7 +292,7 @@ mode = ["conventional", "softdep"]
 fn each_result_has_its_schema() {
     let mut names = schemas_of_the_sources();
     names.retain(|name| !NO_DOCUMENTS.contains(&name.as_str()));
-    let without: Vec<&String> = names.iter().filter(|name| schema(name).is_none()).collect();
+    let without: Vec<&String> = names.iter().filter(|name| schema::of(name).is_none()).collect();
     assert!(without.is_empty(), "without a file in docs/schemas: {without:?}");
     let source = include_str!("schemas.rs");
     let unchecked: Vec<&String> = names
@@ -381,7 +303,7 @@ fn each_result_has_its_schema() {
     for entry in std::fs::read_dir(top().join("docs/schemas")).unwrap().flatten() {
         let schema: Value = serde_json::from_str(&std::fs::read_to_string(entry.path()).unwrap()).unwrap();
         let name = schema["properties"]["schema"]["const"].as_str().expect("a schema says which it is");
-        assert_eq!(file_of(name), entry.path(), "its file's name");
+        assert_eq!(schema::file_of(name), entry.path(), "its file's name");
         assert!(names.contains(name), "{name} is of no command");
     }
 }

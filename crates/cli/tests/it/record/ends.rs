@@ -117,6 +117,8 @@ fn processes_live_on_after_sigint_sigterm_and_the_time_is_over(with: &'static st
             recorder.signal(signal);
         }
         assert!(recorder.ends().success(), "{signal:?}: {}", place.read("stderr"));
+        let then = place.all_rounds();
+        until("it goes on unrecorded", || place.all_rounds() > then);
         assert_eq!(status_field(place.pid(), "TracerPid:"), Some(0));
         place.ends_well();
         assert!(subject.ends().success());

@@ -126,9 +126,9 @@ impl Place {
                 &pid,
             ])
             .args(options);
-        let recorder = self.started(command);
-        // Names are none: the first frames behind the header and their end are records.
-        self.frames(4);
+        let mut recorder = self.started(command);
+        // Names are none: the first frames behind the header and their end are records. Whose time is short may be over before they are seen.
+        self.frames_or(4, || recorder.child.try_wait().unwrap().is_some());
         (subject, recorder)
     }
 
@@ -152,12 +152,16 @@ impl Place {
 
     /// Waits until so many frames are in the spool. A frame is written by one call, so each change of the length is one at least.
     fn frames(&self, count: u64) {
+        self.frames_or(count, || false);
+    }
+
+    fn frames_or(&self, count: u64, mut is_over: impl FnMut() -> bool) {
         let (mut frames, mut length) = (0, 0);
         until("frames are spooled", || {
             let now = fs::metadata(self.at("out.spool")).map_or(0, |m| m.len());
             frames += u64::from(now != length);
             length = now;
-            frames >= count
+            frames >= count || is_over()
         });
     }
 
