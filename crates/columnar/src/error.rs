@@ -1,7 +1,7 @@
 //! What can be wrong with a file of ours, and what to do about it.
 
 use crate::Format;
-use fault::{Fault, Kind};
+use fault::{Fault, Kind, Refused};
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -9,16 +9,8 @@ use std::path::{Path, PathBuf};
 #[derive(Debug, thiserror::Error)]
 pub enum FileError {
     /// The operating system refused.
-    #[error("{}: cannot {doing}: {source}", path.display())]
-    Io {
-        /// The file or directory.
-        path: PathBuf,
-        /// What was being done, as a verb phrase.
-        doing: &'static str,
-        /// The system's answer.
-        #[source]
-        source: io::Error,
-    },
+    #[error(transparent)]
+    Io(#[from] Refused),
     /// There is no such file.
     #[error("{}: not found; {}", path.display(), format.missing)]
     Missing {
@@ -96,8 +88,7 @@ impl Fault for FileError {
     fn kind(&self) -> Kind {
         match self {
             FileError::Exists { .. } | FileError::NotOurs { .. } => Kind::Usage,
-            FileError::Io { source, .. } if source.kind() == io::ErrorKind::Interrupted => Kind::Interrupted,
-            FileError::Io { .. } => Kind::Environment,
+            FileError::Io(refused) => refused.kind(),
             FileError::Missing { .. }
             | FileError::IsFile { .. }
             | FileError::Version { .. }
@@ -111,8 +102,8 @@ impl Fault for FileError {
 impl FileError {
     /// The system's answer to what was being done (a verb phrase).
     pub fn io(path: &Path, doing: &'static str) -> impl FnOnce(io::Error) -> FileError + use<> {
-        let path = path.to_owned();
-        move |source| FileError::Io { path, doing, source }
+        let refused = fault::refused(path, doing);
+        move |source| FileError::Io(refused(source))
     }
 
     /// A column is not there, or is of another type.

@@ -206,7 +206,7 @@ fn write_error(path: &Path) -> impl FnOnce(ParquetError) -> FileError + use<> {
     let path = path.to_owned();
     move |e| match e {
         ParquetError::External(inner) => match inner.downcast::<io::Error>() {
-            Ok(source) => FileError::Io { path, doing: "write", source: *source },
+            Ok(source) => FileError::io(&path, "write")(*source),
             Err(other) => FileError::Invalid { path, message: other.to_string() },
         },
         e => FileError::Invalid { path, message: e.to_string() },

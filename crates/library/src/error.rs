@@ -1,9 +1,8 @@
 //! What can be wrong with a library.
 
 use columnar::FileError;
-use fault::{Fault, Kind};
-use std::io;
-use std::path::{Path, PathBuf};
+use fault::{Fault, Kind, Refused};
+use std::path::PathBuf;
 use system::SystemProfileError;
 
 /// Why a library cannot be read or written. Every message names the file.
@@ -34,23 +33,22 @@ pub enum LibraryError {
         todo: &'static str,
     },
     /// The system refuses.
-    #[error("{}: cannot {doing}: {source}", path.display())]
-    Io {
-        /// The file or directory.
+    #[error(transparent)]
+    Io(#[from] Refused),
+    /// A folder holds something else.
+    #[error("{}: {what}; name another folder", path.display())]
+    Foreign {
+        /// The folder, or what is in the way in it.
         path: PathBuf,
-        /// What was being done, as a verb phrase.
-        doing: &'static str,
-        /// The system's answer.
-        #[source]
-        source: io::Error,
+        /// What it is.
+        what: &'static str,
     },
-}
-
-impl LibraryError {
-    pub(crate) fn io(path: &Path, doing: &'static str) -> impl FnOnce(io::Error) -> LibraryError + use<> {
-        let path = path.to_owned();
-        move |source| LibraryError::Io { path, doing, source }
-    }
+    /// A file that cannot be shown.
+    #[error("{}: its name is not UTF-8; rename it", path.display())]
+    Name {
+        /// The file.
+        path: PathBuf,
+    },
 }
 
 impl Fault for LibraryError {
@@ -58,9 +56,9 @@ impl Fault for LibraryError {
         match self {
             LibraryError::Workload(error) => error.kind(),
             LibraryError::System(error) => error.kind(),
-            LibraryError::Replay { .. } => Kind::BadInput,
-            LibraryError::Nothing { .. } => Kind::Usage,
-            LibraryError::Io { .. } => Kind::Environment,
+            LibraryError::Replay { .. } | LibraryError::Name { .. } => Kind::BadInput,
+            LibraryError::Nothing { .. } | LibraryError::Foreign { .. } => Kind::Usage,
+            LibraryError::Io(refused) => refused.kind(),
         }
     }
 }

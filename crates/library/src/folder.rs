@@ -7,9 +7,11 @@
 //! | `replays/WORKLOAD/SYSTEM.json` | what a replay of the one on the other measured |
 //! | `matrix.json`, `index.html` | the matrix, made from the above |
 
-use crate::LibraryError;
+use crate::{LibraryError, SCHEMA};
+use fault::refused;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use system::SystemProfile;
 use trace::profile::Reader;
@@ -17,10 +19,15 @@ use trace::profile::Reader;
 const WORKLOADS: &str = "workloads";
 const SYSTEMS: &str = "systems";
 const REPLAYS: &str = "replays";
+const MATRIX: &str = "matrix.json";
+const PAGE: &str = "index.html";
 /// The result of `fsage replay --json`, whose figures are kept.
 const REPLAY_SCHEMA: &str = "fsage.replay/1";
 /// Schema of what is kept of a replay: no path of the workload's.
 const KEPT_SCHEMA: &str = "fsage.library-replay/1";
+
+/// How far into a file its schema may stand: the page has its style and its words before.
+const OURS_BYTES: u64 = 1 << 20;
 
 /// A library's folder.
 #[derive(Clone, Debug)]
@@ -63,15 +70,16 @@ impl Replayed {
 }
 
 impl Library {
-    /// Opens a library's folder, or makes it.
+    /// Opens a library's folder, or makes it. What is somebody else's is not touched.
     ///
     /// # Errors
-    /// The system refuses.
+    /// It holds something else; the system refuses.
     pub fn open(folder: &Path) -> Result<Library, LibraryError> {
+        check(folder)?;
         for name in ["", WORKLOADS, SYSTEMS, REPLAYS] {
             let path = folder.join(name);
             if !path.is_dir() {
-                std::fs::create_dir(&path).map_err(LibraryError::io(&path, "make"))?;
+                std::fs::create_dir(&path).map_err(refused(&path, "make"))?;
             }
         }
         Ok(Library { folder: folder.to_owned() })
@@ -156,18 +164,91 @@ impl Library {
         let message = format!("is no {REPLAY_SCHEMA}");
         let replayed = known.ok_or_else(|| LibraryError::Replay { path: path.clone(), message })?;
         let parent = self.folder.join(REPLAYS).join(workload);
-        std::fs::create_dir_all(&parent).map_err(LibraryError::io(&parent, "make"))?;
+        std::fs::create_dir_all(&parent).map_err(refused(&parent, "make"))?;
         let text = serde_json::to_string_pretty(&replayed).unwrap_or_default() + "\n";
-        posix::output::write(&path, text.as_bytes()).map_err(LibraryError::io(&path, "write"))
+        Ok(posix::output::write(&path, text.as_bytes()).map_err(refused(&path, "write"))?)
     }
+
+    /// Forgets the replays of a workload that is there no more, and says of how many systems.
+    ///
+    /// # Errors
+    /// The system refuses.
+    pub fn forget_replays(&self, workload: &str) -> Result<usize, LibraryError> {
+        let of = self.folder.join(REPLAYS).join(workload);
+        if !of.is_dir() {
+            return Ok(0);
+        }
+        let systems = names(&of, ".json")?;
+        for system in &systems {
+            let path = self.replay(workload, system);
+            std::fs::remove_file(&path).map_err(refused(&path, "remove"))?;
+        }
+        // Where there is something else in it, it stays.
+        let _ = std::fs::remove_dir(&of);
+        Ok(systems.len())
+    }
+
+    /// Puts the matrix and its page in place of those that are there.
+    ///
+    /// # Errors
+    /// The system refuses.
+    pub fn publish(&self, json: &str, page: &str) -> Result<PathBuf, LibraryError> {
+        let place = |name| self.folder.join(name);
+        for (path, text) in [(place(MATRIX), json), (place(PAGE), page)] {
+            posix::output::write(&path, text.as_bytes()).map_err(refused(&path, "write"))?;
+        }
+        Ok(place(PAGE))
+    }
+}
+
+/// A folder is a library's if it is new or empty, has its folders, or its matrix; and what the matrix and the page take the place of is ours.
+fn check(folder: &Path) -> Result<(), LibraryError> {
+    let foreign = |path: &Path, what| Err(LibraryError::Foreign { path: path.to_owned(), what });
+    if !folder.exists() {
+        return Ok(());
+    }
+    let (matrix, page) = (folder.join(MATRIX), folder.join(PAGE));
+    for (path, begins) in [(&matrix, "{"), (&page, document::HTML_BEGINS)] {
+        if path.exists() && !is_ours(path, begins).map_err(refused(path, "read"))? {
+            return foreign(path, "is there and was not made by fsage library: it would be overwritten");
+        }
+    }
+    let entries = std::fs::read_dir(folder).and_then(Iterator::collect::<Result<Vec<_>, _>>);
+    let entries = entries.map_err(refused(folder, "read"))?;
+    // What is hidden is somebody's who looks after folders, git's for example.
+    let is_empty = entries.iter().all(|entry| entry.file_name().as_encoded_bytes().starts_with(b"."));
+    if is_empty || matrix.exists() || [WORKLOADS, SYSTEMS].iter().any(|name| folder.join(name).is_dir()) {
+        return Ok(());
+    }
+    foreign(folder, "is there, and is no library: it has neither workloads/ nor systems/")
+}
+
+/// Whether a file begins so and names our schema: the matrix in its first field, the page in its data.
+fn is_ours(path: &Path, begins: &str) -> std::io::Result<bool> {
+    if !path.is_file() {
+        return Ok(false);
+    }
+    let mut text = Vec::new();
+    posix::input::open(path)?.take(OURS_BYTES).read_to_end(&mut text)?;
+    let schema = format!("\"{SCHEMA}\"");
+    Ok(text.starts_with(begins.as_bytes()) && text.windows(schema.len()).any(|bytes| bytes == schema.as_bytes()))
 }
 
 /// Names in a directory, without what they end with.
 fn names(directory: &Path, end: &str) -> Result<Vec<String>, LibraryError> {
     let entries = std::fs::read_dir(directory).and_then(Iterator::collect::<Result<Vec<_>, _>>);
-    let entries = entries.map_err(LibraryError::io(directory, "read"))?;
-    let name = |entry: std::fs::DirEntry| Some(entry.file_name().to_str()?.strip_suffix(end)?.to_owned());
-    let mut names: Vec<String> = entries.into_iter().filter_map(name).filter(|name| !name.starts_with('.')).collect();
+    let entries = entries.map_err(refused(directory, "read"))?;
+    let mut names = Vec::new();
+    for entry in entries {
+        let file = entry.file_name();
+        if file.as_encoded_bytes().starts_with(b".") || !file.as_encoded_bytes().ends_with(end.as_bytes()) {
+            continue;
+        }
+        match file.to_str().and_then(|name| name.strip_suffix(end)) {
+            Some(name) => names.push(name.to_owned()),
+            None => return Err(LibraryError::Name { path: entry.path() }),
+        }
+    }
     names.sort();
     Ok(names)
 }

@@ -1,7 +1,7 @@
 //! Every workload on every system: predicted, and where it was, replayed.
 
 use crate::{Library, LibraryError, Replayed};
-use predict::pipeline::{self, CacheCounts, PredictOptions, SystemPrediction};
+use predict::pipeline::{self, CacheCounts, PredictError, PredictOptions, SystemPrediction};
 use predict::rank::rank;
 use serde::Serialize;
 use system::SystemProfile;
@@ -121,6 +121,8 @@ pub fn matrix(
             predicted.push(match one.map(|prediction| prediction.systems.into_iter().next()) {
                 Ok(Some(prediction)) => Ok(prediction),
                 Ok(None) => Err("nothing was predicted".to_owned()),
+                // It is damaged, or we are to end: no cell says that.
+                Err(PredictError::Workload(error)) => return Err(error.into()),
                 Err(error) => Err(error.to_string()),
             });
         }

@@ -49,7 +49,7 @@ function figure(measure, w, s) {
   const over = p.total_ns / least(predicted);
   if (measure === "over") return { value: over, text: digits(over) + "\u00d7" + mark, over, title };
   if (measure === "error") {
-    if (!r) return null;
+    if (!r?.total_ns) return null;
     const error = p.total_ns / r.total_ns - 1;
     return {
       value: error,

@@ -12,6 +12,7 @@ use crate::{Entry, Folder, SweepError};
 use arrow_array::{ArrayRef, BooleanArray, Float64Array, Int64Array, StringArray, UInt32Array, UInt64Array};
 use arrow_schema::{DataType, Field, Schema};
 use columnar::{FileError, Format, ParquetOut};
+use fault::refused;
 use posix::cleanup::Growing;
 use posix::output::Output;
 use serde::Serialize;
@@ -166,24 +167,22 @@ pub fn write(spec: &Spec, tasks: &Tasks, folder: &mut Folder) -> Result<(), Swee
     let about = Description { version: FORMAT.version, fsage, name: &spec.name, tasks: tasks.len(), spec: &spec.text };
     let partitions = partitions(spec, tasks, folder)?;
     let root = folder.path().to_owned();
-    let mut growing =
-        Growing::within(&root, OsStr::new(RESULTS)).map_err(SweepError::io(&root, "make a directory in"))?;
+    let mut growing = Growing::within(&root, OsStr::new(RESULTS)).map_err(refused(&root, "make a directory in"))?;
     for (directory, numbers) in &partitions {
         let place = growing.path().join(directory);
-        std::fs::create_dir_all(&place).map_err(SweepError::io(&place, "make"))?;
+        std::fs::create_dir_all(&place).map_err(refused(&place, "make"))?;
         figures(spec, tasks, folder, &place.join(FIGURES), numbers, &about)?;
     }
     let place = root.join(RESULTS);
     // Only whoever runs it may read what grows; the data set is for everybody whom its folder is for.
-    std::fs::set_permissions(growing.path(), permissions_of(&root)?)
-        .map_err(SweepError::io(&place, "set the mode of"))?;
-    growing.publish(&place, true).map_err(SweepError::io(&place, "put the data set in place at"))?;
+    std::fs::set_permissions(growing.path(), permissions_of(&root)?).map_err(refused(&place, "set the mode of"))?;
+    growing.publish(&place, true).map_err(refused(&place, "put the data set in place at"))?;
     task_table(spec, tasks, folder, &about)?;
     timing_table(spec, tasks, folder, &about)
 }
 
 fn permissions_of(directory: &Path) -> Result<std::fs::Permissions, SweepError> {
-    Ok(std::fs::metadata(directory).map_err(SweepError::io(directory, "look at"))?.permissions())
+    Ok(std::fs::metadata(directory).map_err(refused(directory, "look at"))?.permissions())
 }
 
 /// Which tasks' figures go into which directory.
@@ -212,7 +211,7 @@ fn partitions(spec: &Spec, tasks: &Tasks, folder: &mut Folder) -> Result<BTreeMa
 
 /// `name=value` as a directory's name, with `%` and two digits for what is not plain, as Hive writes it and its readers
 /// undo it.
-fn hive(name: &str, value: &str) -> String {
+pub(crate) fn hive(name: &str, value: &str) -> String {
     let mut text = format!("{name}=");
     for byte in value.bytes() {
         match byte {
@@ -288,11 +287,11 @@ fn replace(
     about: &Description<'_>,
     fill: impl FnOnce(&mut ParquetOut) -> Result<(), SweepError>,
 ) -> Result<(), SweepError> {
-    let (output, file) = Output::create(path, 0o666).map_err(SweepError::io(path, "make"))?;
+    let (output, file) = Output::create(path, 0o666).map_err(refused(path, "make"))?;
     let mut table = Table::create(path.to_owned(), Some(file), fields, about)?;
     fill(&mut table.out)?;
     table.out.finish()?;
-    output.finish().map_err(SweepError::io(path, "put in place"))
+    Ok(output.finish().map_err(refused(path, "put in place"))?)
 }
 
 fn task_table(spec: &Spec, tasks: &Tasks, folder: &mut Folder, about: &Description<'_>) -> Result<(), SweepError> {

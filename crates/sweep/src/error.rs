@@ -1,9 +1,8 @@
 //! What can be wrong with a sweep.
 
 use columnar::FileError;
-use fault::{Fault, Kind};
-use std::io;
-use std::path::{Path, PathBuf};
+use fault::{Fault, Kind, Refused};
+use std::path::PathBuf;
 
 /// Why a sweep cannot be read, run or collected. Every message names the file and the place.
 #[derive(Debug, thiserror::Error)]
@@ -40,16 +39,8 @@ pub enum SweepError {
         message: String,
     },
     /// The system refuses.
-    #[error("{}: cannot {doing}: {source}", path.display())]
-    Io {
-        /// The file or directory.
-        path: PathBuf,
-        /// What was being done, as a verb phrase.
-        doing: &'static str,
-        /// The system's answer.
-        #[source]
-        source: io::Error,
-    },
+    #[error(transparent)]
+    Io(#[from] Refused),
     /// A Parquet file could not be written or read.
     #[error(transparent)]
     File(#[from] FileError),
@@ -59,21 +50,12 @@ fn place(line: Option<usize>) -> String {
     line.map(|line| format!(", line {line}")).unwrap_or_default()
 }
 
-impl SweepError {
-    /// The system's answer to what was being done.
-    pub(crate) fn io(path: &Path, doing: &'static str) -> impl FnOnce(io::Error) -> SweepError + use<> {
-        let path = path.to_owned();
-        move |source| SweepError::Io { path, doing, source }
-    }
-}
-
 impl Fault for SweepError {
     fn kind(&self) -> Kind {
         match self {
             SweepError::Spec { .. } | SweepError::Damaged { .. } => Kind::BadInput,
             SweepError::Usage(_) | SweepError::Folder { .. } => Kind::Usage,
-            SweepError::Io { source, .. } if source.kind() == io::ErrorKind::Interrupted => Kind::Interrupted,
-            SweepError::Io { .. } => Kind::Environment,
+            SweepError::Io(refused) => refused.kind(),
             SweepError::File(error) => error.kind(),
         }
     }

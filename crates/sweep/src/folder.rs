@@ -16,6 +16,7 @@ use crate::journal::{Journal, Place};
 use crate::spec::{AxisValue, Spec};
 use crate::tasks::Tasks;
 use crate::{Entry, Outcome, SweepError};
+use fault::refused;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use std::fs::File;
@@ -126,7 +127,7 @@ fn inputs(spec: &Spec) -> Result<Vec<Input>, SweepError> {
 }
 
 fn hash_tree(path: &Path, hash: &mut blake3::Hasher) -> Result<(), SweepError> {
-    let io = |doing| SweepError::io(path, doing);
+    let io = |doing| refused(path, doing);
     if path.is_dir() {
         let entries = std::fs::read_dir(path).and_then(Iterator::collect::<Result<Vec<_>, _>>).map_err(io("read"))?;
         let mut names: Vec<_> = entries.into_iter().map(|entry| entry.file_name()).collect();
@@ -178,7 +179,8 @@ pub struct Folder {
     failed: BTreeSet<u64>,
     /// Seconds of the tasks that have ended.
     seconds: Vec<f64>,
-    _lock: Held,
+    /// None where it is only looked at.
+    lock: Option<Held>,
 }
 
 impl Folder {
@@ -189,14 +191,12 @@ impl Folder {
     pub fn open(path: &Path, spec: &Spec, tasks: &Tasks) -> Result<Folder, SweepError> {
         let identity = Identity::of(spec, tasks)?;
         let folder = |message: String| SweepError::Folder { folder: path.to_owned(), message };
-        let io = |doing| SweepError::io(path, doing);
+        let io = |doing| refused(path, doing);
         if !path.is_dir() {
             std::fs::create_dir(path).map_err(io("make"))?;
         }
         let described = path.join(IDENTITY);
-        let is_empty =
-            || std::fs::read_dir(path).is_ok_and(|mut entries| entries.all(|e| e.is_ok_and(|e| e.file_name() == LOCK)));
-        if !described.exists() && !is_empty() && !path.join(SPEC).exists() {
+        if !described.exists() && !is_begun(path, spec).map_err(io("read"))? {
             return Err(folder("is there and is no folder of a sweep; name another with -o".to_owned()));
         }
         let lock = File::options()
@@ -210,7 +210,7 @@ impl Folder {
             Err(rustix::io::Errno::WOULDBLOCK) => {
                 return Err(folder("another run of this sweep is writing here; wait for it, or end it".to_owned()));
             }
-            Err(errno) => return Err(io("lock")(errno.into())),
+            Err(errno) => return Err(io("lock")(errno.into()).into()),
         }
         if described.exists() {
             if let Some(message) = read_identity(path)?.differs(&identity) {
@@ -222,17 +222,39 @@ impl Folder {
             let json = serde_json::to_string_pretty(&identity).unwrap_or_default() + "\n";
             posix::output::write_durably(&described, json.as_bytes()).map_err(io("write into"))?;
         }
+        Folder::of(path, identity, tasks, Some(Held(lock)), Journal::open)
+    }
+
+    /// Opens the folder of a sweep to look at it, which changes nothing there and goes beside a run: what had ended by now is seen.
+    ///
+    /// # Errors
+    /// It is none, or of something else; it is damaged; the system refuses.
+    pub fn look(path: &Path, spec: &Spec, tasks: &Tasks) -> Result<Folder, SweepError> {
+        let identity = read_identity(path)?;
+        if let Some(message) = identity.differs(&Identity::of(spec, tasks)?) {
+            return Err(SweepError::Folder { folder: path.to_owned(), message });
+        }
+        Folder::of(path, identity, tasks, None, Journal::read)
+    }
+
+    fn of(
+        path: &Path,
+        identity: Identity,
+        tasks: &Tasks,
+        lock: Option<Held>,
+        open: impl FnOnce(&Path, &mut dyn FnMut(Entry, Place) -> Result<(), SweepError>) -> Result<Journal, SweepError>,
+    ) -> Result<Folder, SweepError> {
         let mut ended = vec![None; usize::try_from(tasks.len()).unwrap_or_default()];
         let (mut failed, mut seconds) = (BTreeSet::new(), Vec::new());
-        let journal = path.join(JOURNAL);
-        let opened = Journal::open(&journal, &mut |entry, place| {
-            let slot = slot(&mut ended, &entry, &journal)?;
+        let file = path.join(JOURNAL);
+        let journal = open(&file, &mut |entry, place| {
+            let slot = slot(&mut ended, &entry, &file)?;
             *slot = Some(place);
             note_failure(&mut failed, &entry);
             seconds.push(entry.seconds);
             Ok(())
         })?;
-        Ok(Folder { path: path.to_owned(), identity, journal: opened, ended, failed, seconds, _lock: Held(lock) })
+        Ok(Folder { path: path.to_owned(), identity, journal, ended, failed, seconds, lock })
     }
 
     /// Where it is.
@@ -272,6 +294,7 @@ impl Folder {
     /// # Errors
     /// The system refuses; there is no task of that number.
     pub fn keep(&mut self, entry: &Entry) -> Result<(), SweepError> {
+        assert!(self.lock.is_some(), "a folder that is only looked at takes no task");
         let slot = slot(&mut self.ended, entry, &self.path)?;
         *slot = Some(self.journal.append(entry)?);
         note_failure(&mut self.failed, entry);
@@ -324,6 +347,20 @@ impl Folder {
     }
 }
 
+/// Whether there is nothing in a folder but what a run that was killed while it made it has left.
+fn is_begun(path: &Path, spec: &Spec) -> std::io::Result<bool> {
+    for entry in std::fs::read_dir(path)? {
+        let entry = entry?;
+        let name = entry.file_name();
+        let is_growing = [SPEC, IDENTITY].iter().any(|place| name.to_string_lossy().starts_with(&format!(".{place}.")));
+        let is_spec = || std::fs::read(entry.path()).is_ok_and(|bytes| bytes == spec.text.as_bytes());
+        if !(is_growing || name == LOCK || (name == SPEC && is_spec())) {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
 /// The place of an entry's task.
 fn slot<'e>(ended: &'e mut [Option<Place>], entry: &Entry, file: &Path) -> Result<&'e mut Option<Place>, SweepError> {
     let tasks = ended.len();
@@ -348,7 +385,7 @@ fn read_identity(path: &Path) -> Result<Identity, SweepError> {
     if !file.exists() {
         return Err(folder(format!("is no folder of a sweep: it has no {IDENTITY}")));
     }
-    let text = posix::input::read_text(&file, 64 << 20).map_err(SweepError::io(&file, "read"))?;
+    let text = posix::input::read_text(&file, 64 << 20).map_err(refused(&file, "read"))?;
     let identity: Identity = serde_json::from_str(&text).map_err(|error| SweepError::Damaged {
         file: file.clone(),
         place: format!("line {}", error.line()),
@@ -390,8 +427,9 @@ pub fn status(path: &Path) -> Result<Status, SweepError> {
             _ => status.to_do.push((number, number)),
         }
     }
-    let lock = File::options().write(true).open(path.join(LOCK)).map_err(SweepError::io(path, "open the lock of"))?;
-    status.running = rustix::fs::flock(&lock, rustix::fs::FlockOperation::NonBlockingLockShared).is_err();
+    // Nothing is written, and a data set on a medium that cannot be written to is looked at, too. Without a lock nobody runs.
+    let held = |lock: File| rustix::fs::flock(&lock, rustix::fs::FlockOperation::NonBlockingLockShared).is_err();
+    status.running = File::open(path.join(LOCK)).is_ok_and(held);
     Ok(status)
 }
 

@@ -5,6 +5,7 @@
 //! it is cut off, and its task runs again. Any other damage is an error that names the line.
 
 use crate::{Figure, SweepError};
+use fault::refused;
 use serde::{Deserialize, Serialize};
 use std::fs::File;
 use std::io::{BufRead as _, BufReader, Read as _, Seek as _, SeekFrom, Write as _};
@@ -14,7 +15,7 @@ use std::time::{Duration, Instant};
 const FIRST_LINE: &str = "fsage.sweep-journal/1\n";
 /// What is written is on stable storage after this long at the latest. A power failure costs no more tasks than that.
 const SYNC_EVERY: Duration = Duration::from_secs(1);
-/// No task's figures take more.
+/// No task's figures take more. A longer line is damage, and not what a killed run left.
 const LINE_BYTES_MAX: u64 = 256 << 20;
 
 /// What became of a task. It depends on nothing but the task.
@@ -76,9 +77,9 @@ impl Journal {
         each: &mut dyn FnMut(Entry, Place) -> Result<(), SweepError>,
     ) -> Result<Journal, SweepError> {
         let file = File::options().read(true).append(true).create(true).open(path);
-        let mut file = file.map_err(SweepError::io(path, "open"))?;
+        let mut file = file.map_err(refused(path, "open"))?;
         let end = scan(path, &mut file, each)?;
-        let io = |doing| SweepError::io(path, doing);
+        let io = |doing| refused(path, doing);
         if end == 0 {
             file.set_len(0).map_err(io("write"))?;
             file.write_all(FIRST_LINE.as_bytes()).map_err(io("write"))?;
@@ -89,14 +90,17 @@ impl Journal {
         Ok(Journal { path: path.to_owned(), file, end, synced: Instant::now() })
     }
 
-    /// Reads a journal without changing it.
+    /// Reads a journal without changing it: nothing can be appended to what this returns.
     ///
     /// # Errors
     /// As [`open`](Journal::open).
-    pub fn read(path: &Path, each: &mut dyn FnMut(Entry, Place) -> Result<(), SweepError>) -> Result<(), SweepError> {
-        let mut file = posix::input::open(path).map_err(SweepError::io(path, "open"))?;
-        scan(path, &mut file, each)?;
-        Ok(())
+    pub fn read(
+        path: &Path,
+        each: &mut dyn FnMut(Entry, Place) -> Result<(), SweepError>,
+    ) -> Result<Journal, SweepError> {
+        let mut file = posix::input::open(path).map_err(refused(path, "open"))?;
+        let end = scan(path, &mut file, each)?;
+        Ok(Journal { path: path.to_owned(), file, end, synced: Instant::now() })
     }
 
     /// Appends an entry. It survives whatever happens to this process from now on.
@@ -110,7 +114,7 @@ impl Journal {
             message: format!("cannot be written as JSON: {error}"),
         })?;
         let line = format!("{:08x} {json}\n", crc32c::crc32c(json.as_bytes()));
-        self.file.write_all(line.as_bytes()).map_err(SweepError::io(&self.path, "write"))?;
+        self.file.write_all(line.as_bytes()).map_err(refused(&self.path, "write"))?;
         let place = Place { at: self.end, len: line.len() as u64 };
         self.end += place.len;
         if self.synced.elapsed() >= SYNC_EVERY {
@@ -125,7 +129,7 @@ impl Journal {
     /// The system refuses.
     pub fn sync(&mut self) -> Result<(), SweepError> {
         self.synced = Instant::now();
-        self.file.sync_data().map_err(SweepError::io(&self.path, "write to stable storage"))
+        Ok(self.file.sync_data().map_err(refused(&self.path, "write to stable storage"))?)
     }
 
     /// Reads one entry again.
@@ -133,7 +137,7 @@ impl Journal {
     /// # Errors
     /// It is not what it was.
     pub fn entry(&mut self, place: Place) -> Result<Entry, SweepError> {
-        let io = |doing| SweepError::io(&self.path, doing);
+        let io = |doing| refused(&self.path, doing);
         self.file.seek(SeekFrom::Start(place.at)).map_err(io("read"))?;
         let mut line = vec![0; usize::try_from(place.len).unwrap_or_default()];
         self.file.read_exact(&mut line).map_err(io("read"))?;
@@ -157,9 +161,13 @@ fn scan(
     loop {
         line.clear();
         let read = reader.by_ref().take(LINE_BYTES_MAX).read_until(b'\n', &mut line);
-        read.map_err(SweepError::io(path, "read"))?;
-        // No newline: the end, or what a killed run left of a line.
+        read.map_err(refused(path, "read"))?;
         if line.last() != Some(&b'\n') {
+            if line.len() as u64 == LINE_BYTES_MAX {
+                let message = format!("is longer than {LINE_BYTES_MAX} bytes");
+                return Err(damaged(path, format!("line {}", number + 1), message));
+            }
+            // No newline: the end, or what a killed run left of a line.
             return Ok(end);
         }
         number += 1;

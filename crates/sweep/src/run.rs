@@ -6,9 +6,10 @@
 use crate::spec::Spec;
 use crate::tasks::{Task, Tasks};
 use crate::{Entry, Folder, Outcome, SweepError, figure};
+use fault::{Refused, refused};
 use posix::cleanup::Temporary;
 use rustix::process::{Pid, Signal, kill_process};
-use std::io::{self, Read as _};
+use std::io::{self, Read as _, Seek as _, SeekFrom};
 use std::os::unix::process::ExitStatusExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus, Stdio};
@@ -95,7 +96,7 @@ pub fn run(
     options: &RunOptions,
     watch: &mut dyn FnMut(Progress),
 ) -> Result<Ran, SweepError> {
-    let private = Temporary::new().map_err(SweepError::io(&std::env::temp_dir(), "make a directory in"))?;
+    let private = Temporary::new().map_err(refused(&std::env::temp_dir(), "make a directory in"))?;
     let jobs = options.jobs.clamp(1, numbers.len().max(1));
     let runner = Runner {
         program: &options.program,
@@ -109,7 +110,7 @@ pub fn run(
     let stop = std::sync::atomic::AtomicBool::new(false);
     let mut ran = Ran { jobs: jobs as u64, ..Ran::default() };
     let kept = std::thread::scope(|scope| {
-        let (tell, told) = sync_channel::<io::Result<Entry>>(jobs);
+        let (tell, told) = sync_channel::<Result<Entry, Refused>>(jobs);
         for place in 0..jobs {
             let (tell, runner, next, stop) = (tell.clone(), &runner, &next, &stop);
             scope.spawn(move || {
@@ -149,7 +150,7 @@ pub fn run(
             if kept.is_err() {
                 continue;
             }
-            kept = entry.map_err(SweepError::io(runner.program, "run")).and_then(|entry| {
+            kept = entry.map_err(SweepError::from).and_then(|entry| {
                 ran.tasks += 1;
                 ran.failed += u64::from(matches!(entry.outcome, Outcome::Failed { .. }));
                 ran.task_seconds += entry.seconds;
@@ -179,13 +180,13 @@ pub fn sample(
     numbers: &[u64],
     program: &Path,
 ) -> Result<Vec<(u64, f64, Outcome)>, SweepError> {
-    let private = Temporary::new().map_err(SweepError::io(&std::env::temp_dir(), "make a directory in"))?;
+    let private = Temporary::new().map_err(refused(&std::env::temp_dir(), "make a directory in"))?;
     let directory = spec.directory();
     let running = vec![Mutex::new(None)];
     let runner = Runner { program, directory: &directory, private: private.path(), host: host(), running };
     let mut found = Vec::new();
     for task in numbers.iter().filter_map(|&number| tasks.get(spec, number)) {
-        let Some(entry) = runner.run(0, &task).map_err(SweepError::io(program, "run"))? else { break };
+        let Some(entry) = runner.run(0, &task)? else { break };
         found.push((task.number, entry.seconds, entry.outcome));
     }
     Ok(found)
@@ -202,11 +203,27 @@ struct Runner<'a> {
 
 impl Runner<'_> {
     /// Runs a task in a place; `None` where it was ended because we are to end.
-    fn run(&self, place: usize, task: &Task) -> io::Result<Option<Entry>> {
+    fn run(&self, place: usize, task: &Task) -> Result<Option<Entry>, Refused> {
         let began_unix_ms = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| d.as_millis() as u64);
         for attempt in 1.. {
             let began = Instant::now();
-            let (status, printed, said, late) = self.process(place, task)?;
+            let host = self.host.clone();
+            let (status, printed, said, late) = match self.process(place, task) {
+                // Of this task alone: others may have shorter arguments.
+                Err(refused) if refused.source.kind() == io::ErrorKind::ArgumentListTooLong => {
+                    let outcome = Outcome::Failed { exit: None, message: refused.to_string() };
+                    let seconds = began.elapsed().as_secs_f64();
+                    return Ok(Some(Entry {
+                        task: task.number,
+                        outcome,
+                        seconds,
+                        began_unix_ms,
+                        host,
+                        attempts: attempt,
+                    }));
+                }
+                ended => ended?,
+            };
             let seconds = began.elapsed().as_secs_f64();
             // What became of it while we are to end is the signal's doing.
             if !status.success() && posix::interrupt::requested() {
@@ -217,14 +234,13 @@ impl Runner<'_> {
                 continue;
             }
             let outcome = outcome(status, &printed, &said, late);
-            let host = self.host.clone();
             return Ok(Some(Entry { task: task.number, outcome, seconds, began_unix_ms, host, attempts: attempt }));
         }
         Ok(None)
     }
 
     /// A process's end: its status, what it printed, what it said, and whether it was too late.
-    fn process(&self, place: usize, task: &Task) -> io::Result<(ExitStatus, Vec<u8>, String, bool)> {
+    fn process(&self, place: usize, task: &Task) -> Result<(ExitStatus, Vec<u8>, String, bool), Refused> {
         // A file: of two pipes, one would be full while the other is read.
         let said_path = self.private.join(format!("said-{place}"));
         let profile = self.private.join(format!("task-{place}.system"));
@@ -233,19 +249,19 @@ impl Runner<'_> {
         if task.arguments.first().is_some_and(|word| word == "measure") {
             command.arg("-o").arg(&profile);
         }
-        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(std::fs::File::create(&said_path)?);
+        command.stdin(Stdio::null()).stdout(Stdio::piped());
+        command.stderr(std::fs::File::create(&said_path).map_err(refused(&said_path, "make"))?);
         posix::held::ends_with_us(&mut command);
-        let mut child = command.spawn()?;
+        let mut child = command.spawn().map_err(refused(self.program, "run"))?;
         let pid = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
         *self.at(place) = Some(Running { pid, began: Instant::now(), late: false });
         let mut printed = Vec::new();
         let read = child.stdout.take().map_or(Ok(0), |mut out| out.read_to_end(&mut printed));
         // From here on nobody ends it any more: it closed its output, and its number may soon be somebody else's.
         let late = self.at(place).take().is_some_and(|running| running.late);
-        let status = child.wait()?;
-        read?;
-        let mut said = Vec::new();
-        std::fs::File::open(&said_path)?.take(SAID_BYTES_MAX).read_to_end(&mut said)?;
+        let status = child.wait().map_err(refused(self.program, "wait for"))?;
+        read.map_err(refused(self.program, "read what it prints, of"))?;
+        let said = end_of(&said_path).map_err(refused(&said_path, "read"))?;
         let _ = std::fs::remove_file(&profile);
         Ok((status, printed, String::from_utf8_lossy(&said).into_owned(), late))
     }
@@ -268,6 +284,16 @@ impl Runner<'_> {
             }
         }
     }
+}
+
+/// The end of a file: what a command said last is what it ended of.
+fn end_of(path: &Path) -> io::Result<Vec<u8>> {
+    let mut file = std::fs::File::open(path)?;
+    let len = file.metadata()?.len();
+    file.seek(SeekFrom::Start(len.saturating_sub(SAID_BYTES_MAX)))?;
+    let mut said = Vec::new();
+    file.take(SAID_BYTES_MAX).read_to_end(&mut said)?;
+    Ok(said)
 }
 
 fn outcome(status: ExitStatus, printed: &[u8], said: &str, late: bool) -> Outcome {

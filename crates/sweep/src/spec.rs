@@ -37,6 +37,8 @@ pub const OWN_COLUMNS: [&str; 9] = ["task", "subject", "part", "metric", "value"
 /// No file of a sweep is larger, and no sweep has more values on an axis or more tasks.
 const SPEC_BYTES_MAX: u64 = 16 << 20;
 const VALUES_MAX: usize = 1_000_000;
+/// A name in a directory is no longer.
+const NAME_BYTES_MAX: usize = 255;
 
 /// What a task's number and parameters make of a seed's name.
 pub const TASK_SEED: &str = "task_seed";
@@ -234,6 +236,9 @@ fn read(text: &str, file: &Path) -> Result<Spec, Wrong> {
     for (name, value) in ordered {
         let at = value.span().start;
         check_name(&name).map_err(|message| (Some(at), message))?;
+        if let Some(twin) = axes.iter().find(|axis: &&Axis| axis.name.eq_ignore_ascii_case(&name)) {
+            return Err((Some(at), format!("the axes {} and {name} differ in capitals alone; rename one", twin.name)));
+        }
         let values =
             axis_values(value.into_inner(), directory).map_err(|message| (Some(at), format!("{name}: {message}")))?;
         axes.push(Axis { name, values });
@@ -271,6 +276,7 @@ fn read(text: &str, file: &Path) -> Result<Spec, Wrong> {
         if partition.contains(&axis) {
             return Err((Some(name.span().start), format!("partition names {:?} twice", name.get_ref())));
         }
+        check_partition(&axes[axis]).map_err(|message| (Some(name.span().start), message))?;
         partition.push(axis);
     }
     check_use(&run, &axes, &zips).map_err(|message| (Some(run_at), message))?;
@@ -309,11 +315,27 @@ fn check_command(run: &[String]) -> Result<(), String> {
     if !COMMANDS.contains(&command) {
         return Err(format!("run: {command:?} cannot be swept; there are {}", COMMANDS.join(", ")));
     }
-    let ours = ["--json", "--html", "-o", "--output", "--keep"];
-    match run.iter().find(|word| ours.iter().any(|o| word == o || word.starts_with(&format!("{o}=")))) {
+    match run.iter().find(|word| is_ours(word)) {
         Some(word) => Err(format!("run: {word} is the sweep's own affair: results go into its data set; leave it out")),
         None => Ok(()),
     }
+}
+
+/// Whether an argument says where a result goes.
+fn is_ours(word: &str) -> bool {
+    let ours = ["--json", "--html", "-o", "--output", "--keep"];
+    ours.iter().any(|o| word == *o || word.strip_prefix(o).is_some_and(|rest| rest.starts_with('=') || *o == "-o"))
+}
+
+/// Words of a value that no argument can be, or that say where a result goes.
+fn check_word(word: &str) -> Result<(), String> {
+    if word.contains('\0') {
+        return Err(format!("{word:?} has a NUL in it, which no argument can"));
+    }
+    if is_ours(word) {
+        return Err(format!("{word} is the sweep's own affair: results go into its data set; leave it out"));
+    }
+    Ok(())
 }
 
 fn check_name(name: &str) -> Result<(), String> {
@@ -321,10 +343,24 @@ fn check_name(name: &str) -> Result<(), String> {
     if !begins || !name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_') {
         return Err(format!("{name:?} is no name of an axis: letters, digits and _, a letter first"));
     }
-    if OWN_COLUMNS.contains(&name) || name == TASK_SEED {
+    // Readers of the data set, DuckDB among them, take capitals for the same.
+    if OWN_COLUMNS.iter().any(|own| own.eq_ignore_ascii_case(name)) || name == TASK_SEED {
         return Err(format!("{name:?} is a column of every data set; call the axis something else"));
     }
     Ok(())
+}
+
+/// Each value of an axis by which the data set is partitioned is the name of a directory.
+fn check_partition(axis: &Axis) -> Result<(), String> {
+    let names = axis.values.iter().map(|value| crate::data::hive(&axis.name, &value.text()));
+    match names.map(|name| name.len()).max() {
+        Some(longest) if longest > NAME_BYTES_MAX => Err(format!(
+            "partition: a value of {} makes a directory's name of {longest} bytes, and {NAME_BYTES_MAX} are possible; \
+             partition by another axis",
+            axis.name
+        )),
+        _ => Ok(()),
+    }
 }
 
 fn check_zip(together: &[usize], before: &[Vec<usize>], axes: &[Axis]) -> Result<(), String> {
@@ -427,6 +463,13 @@ fn axis_values(value: toml::Value, directory: &Path) -> Result<Vec<AxisValue>, S
     };
     if values.is_empty() {
         return Err("has no value".to_owned());
+    }
+    for value in &values {
+        match value {
+            AxisValue::Text(text) => check_word(text)?,
+            AxisValue::Words(words) => words.iter().try_for_each(|word| check_word(word))?,
+            _ => {}
+        }
     }
     let mut texts: Vec<String> = values.iter().map(AxisValue::text).collect();
     texts.sort();

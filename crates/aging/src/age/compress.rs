@@ -30,11 +30,7 @@ const LEVEL: i32 = 3;
 /// # Errors
 /// [`AgeError::Io`]; nothing is left under the name.
 pub fn compress(image: &File, to: &Path, go_on: &mut dyn FnMut(u64) -> bool) -> Result<Compressed, AgeError> {
-    write(image, to, go_on).map_err(|source| AgeError::Io {
-        target: to.display().to_string(),
-        doing: "write the compressed image",
-        source,
-    })
+    Ok(write(image, to, go_on).map_err(fault::refused(to, "write the compressed image"))?)
 }
 
 fn write(image: &File, to: &Path, go_on: &mut dyn FnMut(u64) -> bool) -> io::Result<Compressed> {

@@ -2,9 +2,8 @@
 
 use crate::Broken;
 use columnar::FileError;
-use fault::{Fault, Kind};
+use fault::{Fault, Kind, Refused};
 use posix::Errno;
-use std::io;
 use std::path::PathBuf;
 
 /// Why a replay ended before its plan.
@@ -22,8 +21,8 @@ pub enum AgeError {
          --on-full=delete-oldest, a larger target, or a plan with a lower utilisation"
     )]
     Full { target: String, what: &'static str, path: String, operation: u64, errno: Errno, rest: &'static str },
-    #[error("{target}: cannot {doing}: {source}")]
-    Io { target: String, doing: &'static str, source: io::Error },
+    #[error(transparent)]
+    Io(#[from] Refused),
     #[error(
         "operation {operation} of the plan: the path of node {node} is longer than the {max} bytes a path may have"
     )]
@@ -50,9 +49,8 @@ impl Fault for AgeError {
             AgeError::Capacity { .. } => Kind::Usage,
             AgeError::Survey { source, .. } => source.kind(),
             AgeError::Interrupted { .. } => Kind::Interrupted,
-            AgeError::Target { .. } | AgeError::Full { .. } | AgeError::Io { .. } | AgeError::Foreign { .. } => {
-                Kind::Environment
-            }
+            AgeError::Io(refused) => refused.kind(),
+            AgeError::Target { .. } | AgeError::Full { .. } | AgeError::Foreign { .. } => Kind::Environment,
         }
     }
 }

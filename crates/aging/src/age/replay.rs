@@ -17,11 +17,13 @@ use super::window::{Action, Window};
 use super::writer::{self, Report};
 use crate::format::{Placement, Reader};
 use crate::{DAY_NS, NodeId};
+use fault::refused;
 use layout::geometry::Groups;
 use posix::{Call, FileSystem, Step};
 use rustc_hash::FxHashSet;
 use stats::random::{GOLDEN, finalise};
 use std::io;
+use std::path::Path;
 
 /// What a caller is told and asked while a replay runs. The writers are at rest during each call.
 pub trait Observer<F> {
@@ -164,7 +166,7 @@ impl<'a, F: FileSystem> Replay<'a, F> {
         let environment = fs.environment();
         let target = environment.target.clone();
         let meta = plan.meta();
-        let usage = fs.usage().map_err(|source| io_error(&target, "look at the free space", source))?;
+        let usage = fs.usage().map_err(refused(Path::new(&target), "look at the free space"))?;
         let room_bytes = options.room.bytes(&usage);
         let beside = options.room != Room::Whole;
         let settle_reading = if environment.fs_type.counts_at_once() { Settling::None } else { Settling::Commit };
@@ -316,7 +318,7 @@ impl<'a, F: FileSystem> Replay<'a, F> {
         let to_the_end = self.options.checkpoint.is_some();
         let report = match perform(self.fs, window, to_the_end) {
             Err(error) if error.kind() == io::ErrorKind::Interrupted => return Err(self.interruption()),
-            ran => ran.map_err(|source| io_error(&self.target, "run the writers", source))?,
+            ran => ran.map_err(refused(Path::new(&self.target), "run the writers"))?,
         };
         self.result.counters.calls += report.calls;
         self.result.counters.written_bytes += report.written_bytes;
@@ -538,7 +540,7 @@ impl<'a, F: FileSystem> Replay<'a, F> {
     }
 
     fn usage(&mut self) -> Result<u64, AgeError> {
-        let usage = self.fs.usage().map_err(|source| io_error(&self.target, "look at the free space", source))?;
+        let usage = self.fs.usage().map_err(refused(Path::new(&self.target), "look at the free space"))?;
         Ok(used(&usage))
     }
 
@@ -605,10 +607,6 @@ impl From<AgeError> for Trouble {
     fn from(error: AgeError) -> Trouble {
         Trouble::Run(error)
     }
-}
-
-fn io_error(target: &str, doing: &'static str, source: io::Error) -> AgeError {
-    AgeError::Io { target: target.to_owned(), doing, source }
 }
 
 fn day_ns(days: f64) -> f64 {

@@ -54,8 +54,8 @@ impl Marker {
     /// [`AgeError::Io`].
     pub fn write(&self, fs: &mut dyn FileSystem) -> Result<bool, AgeError> {
         let target = format!("{}, {}", fs.environment().target, super::MARKER_NAME);
-        let io = |source| AgeError::Io { target: target.clone(), doing: "write the mark", source };
-        let text = serde_json::to_string_pretty(self).map_err(|e| io(e.into()))?;
+        let io = || fault::refused(Path::new(&target), "write the mark");
+        let text = serde_json::to_string_pretty(self).map_err(|e| io()(e.into()))?;
         let mut write = || -> Result<(), Errno> {
             let flags = OpenFlags { create: true, truncate: true, ..OpenFlags::WRITE };
             let fd = fs.call(&Call::Open { at: super::MARKER_NAME.into(), flags, mode: Mode(0o644) }).fd()?;
@@ -73,7 +73,7 @@ impl Marker {
                 let _ = fs.call(&Call::Unlink { at: super::MARKER_NAME.into() });
                 Ok(false)
             }
-            Err(errno) => Err(io(errno.into())),
+            Err(errno) => Err(io()(errno.into()).into()),
         }
     }
 }
@@ -83,11 +83,11 @@ impl Marker {
 /// # Errors
 /// [`AgeError::Io`].
 pub fn identity(path: &Path) -> Result<PlanIdentity, AgeError> {
-    let io = |source| AgeError::Io { target: path.display().to_string(), doing: "read the plan", source };
-    let mut file = posix::input::open(path).map_err(io)?;
+    let io = || fault::refused(path, "read the plan");
+    let mut file = posix::input::open(path).map_err(io())?;
     let (mut buffer, mut bytes, mut crc) = (vec![0u8; 1 << 20], 0u64, 0u32);
     loop {
-        let n = file.read(&mut buffer).map_err(io)?;
+        let n = file.read(&mut buffer).map_err(io())?;
         let Some(read) = buffer.get(..n).filter(|read| !read.is_empty()) else { break };
         crc = crc32c::crc32c_append(crc, read);
         bytes += n as u64;
@@ -293,12 +293,8 @@ impl<F: FileSystem> Observer<F> for Session<'_> {
 
     fn checkpoint(&mut self, _fs: &mut F, mut state: State) -> Result<(), AgeError> {
         let Some((path, session)) = &self.state else { return Ok(()) };
-        let io = |e: serde_json::Error| AgeError::Io {
-            target: path.display().to_string(),
-            doing: "write the state",
-            source: e.into(),
-        };
-        state.session = serde_json::to_value(session).map_err(io)?;
+        let io = fault::refused(path, "write the state");
+        state.session = serde_json::to_value(session).map_err(|error| io(error.into()))?;
         state.save(path)
     }
 }

@@ -48,9 +48,9 @@ impl State {
     /// # Errors
     /// [`AgeError::Io`].
     pub fn save(&self, path: &Path) -> Result<(), AgeError> {
-        let io = |doing| move |source| AgeError::Io { target: path.display().to_string(), doing, source };
-        let text = serde_json::to_vec(self).map_err(|e| io("write the state")(e.into()))?;
-        posix::output::write_durably(path, &text).map_err(io("write the state"))
+        let io = || fault::refused(path, "write the state");
+        let text = serde_json::to_vec(self).map_err(|e| io()(e.into()))?;
+        Ok(posix::output::write_durably(path, &text).map_err(io())?)
     }
 
     /// Reads one.

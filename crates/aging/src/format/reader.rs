@@ -210,10 +210,17 @@ fn decode(rows: &Columns<'_>, out: &mut Vec<AgingOp>) -> Result<(), FileError> {
 fn component(rows: &Columns<'_>, row: usize, text: &str) -> Result<Box<[u8]>, FileError> {
     let bad = |message: String| rows.corrupt(row, columns::NAME, message);
     let bytes = unescape(text.as_bytes()).map_err(|e| bad(format!("{e} in {text:?}")))?;
-    match &bytes[..] {
-        b"" | b"." | b".." => Err(bad(format!("{text:?} is no name"))),
-        b if b.contains(&b'/') || b.contains(&0) => Err(bad(format!("{text:?} is not one component of a path"))),
-        b if b.len() > 255 => Err(bad(format!("{} bytes are longer than a name may be (255)", b.len()))),
-        b => Ok(b.into()),
+    check_name(&bytes).map_err(bad)?;
+    Ok(bytes.into())
+}
+
+/// The same of the bytes themselves, which the writer is asked for too: what is written can be read.
+pub(super) fn check_name(name: &[u8]) -> Result<(), String> {
+    let shown = || units::text::path(name);
+    match name {
+        b"" | b"." | b".." => Err(format!("{:?} is no name", shown())),
+        b if b.contains(&b'/') || b.contains(&0) => Err(format!("{:?} is not one component of a path", shown())),
+        b if b.len() > 255 => Err(format!("{} bytes are longer than a name may be (255)", b.len())),
+        _ => Ok(()),
     }
 }

@@ -59,6 +59,9 @@ impl Writer {
         if day >= u64::from(DAYS_MAX) {
             return Err(self.invalid(&op, format!("day {day} is beyond {DAYS_MAX}")));
         }
+        if let Some(name) = &op.name {
+            super::reader::check_name(name).map_err(|why| self.invalid(&op, why))?;
+        }
         self.books.apply(&op).map_err(|why| self.invalid(&op, why.to_string()))?;
         self.rows.push(op);
         if self.rows.len() == ROW_GROUP_ROWS { self.flush() } else { Ok(()) }

@@ -1,7 +1,7 @@
 //! What can keep a planner from planning.
 
 use columnar::FileError;
-use fault::{Fault, Kind};
+use fault::{Fault, Kind, Refused};
 use std::path::PathBuf;
 
 /// Why there is no plan.
@@ -29,16 +29,8 @@ pub enum PlanError {
         message: String,
     },
     /// An input cannot be read.
-    #[error("{}: cannot {doing}: {source}", path.display())]
-    Io {
-        /// The file.
-        path: PathBuf,
-        /// What was being done, as a verb phrase.
-        doing: &'static str,
-        /// The system's answer.
-        #[source]
-        source: std::io::Error,
-    },
+    #[error(transparent)]
+    Io(#[from] Refused),
     /// Asked to stop; nothing was left behind.
     #[error("interrupted")]
     Interrupted,
@@ -50,8 +42,8 @@ impl Fault for PlanError {
             PlanError::File(error) => error.kind(),
             PlanError::Parameter { .. } => Kind::Usage,
             // An input that is not there is a bad input, not a fault of the machine.
-            PlanError::Io { source, .. } if source.kind() == std::io::ErrorKind::NotFound => Kind::BadInput,
-            PlanError::Io { .. } => Kind::Environment,
+            PlanError::Io(refused) if refused.source.kind() == std::io::ErrorKind::NotFound => Kind::BadInput,
+            PlanError::Io(refused) => refused.kind(),
             PlanError::Input { .. } => Kind::BadInput,
             PlanError::Interrupted => Kind::Interrupted,
         }

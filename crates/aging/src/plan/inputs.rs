@@ -7,7 +7,7 @@ use std::path::Path;
 
 /// Name, length and checksum of an input; of a directory (a workload profile), of the files in it, in order of name.
 pub(crate) fn input(path: &Path) -> Result<Input, PlanError> {
-    let io = |doing| move |source| PlanError::Io { path: path.to_owned(), doing, source };
+    let io = |doing| fault::refused(path, doing);
     let name = path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned();
     if !path.is_dir() {
         let (bytes, crc) = summed(path).map_err(io("read"))?;

@@ -54,10 +54,7 @@ pub fn take_handle(fs: &mut dyn FileSystem, options: &TakeOptions<'_>) -> Result
 pub fn take(fs: &mut dyn FileSystem, options: &TakeOptions<'_>) -> Result<Snapshot, FileError> {
     let environment = fs.environment();
     let target = PathBuf::from(&environment.target);
-    let io = |doing: &'static str| {
-        let path = target.clone();
-        move |source: io::Error| FileError::Io { path, doing, source }
-    };
+    let io = |doing: &'static str| FileError::io(&target, doing);
     let clock = |wall_ns: i64| options.clock.map_or(wall_ns, |clock| clock(wall_ns));
     let began_ns = clock(fs.date_ns());
     let usage = fs.usage().map_err(io("ask for the size of the file system"))?;

@@ -25,7 +25,7 @@ use trace::profile::{Reader, WriterOptions};
 Examples:
   fsage library ours --add web.workload mail.workload
   fsage library ours --on ext4:8G --on xfs:8G
-  fsage library ours --system profiles/ext4.system --html matrix.html")]
+  fsage library ours --system ext4 laptop.system --html matrix.html")]
 pub struct Args {
     /// The library's folder; made if it is not there.
     #[arg(value_name = "DIR")]
@@ -33,7 +33,7 @@ pub struct Args {
     /// Take these recordings in, their names hidden.
     #[arg(long, value_name = "W.workload", num_args = 1..)]
     add: Vec<PathBuf>,
-    /// Take these system profiles in.
+    /// Take these system profiles in, bundled ones by their names (ext4, xfs, btrfs).
     #[arg(long, value_name = "S.system", num_args = 1..)]
     system: Vec<PathBuf>,
     /// Measure this target, and replay every workload on it. May be given several times.
@@ -65,10 +65,15 @@ pub fn run(args: Args) -> failure::Result<ExitCode> {
     for path in &args.add {
         add(&library, path)?;
     }
-    for path in &args.system {
-        let name = stem(path);
-        system::SystemProfile::load(path)?.save(&library.system(&name))?;
-        progress::note(&format!("took in the system {name}"));
+    for word in &args.system {
+        for called in system::called(word)? {
+            let name = output::file_name(&called.stem);
+            let place = library.system(&name);
+            if !is_there(&name, &place) {
+                called.profile.save(&place)?;
+                progress::note(&format!("took in the system {name}"));
+            }
+        }
     }
     for target in &args.on {
         measured(&args, &library, target)?;
@@ -83,9 +88,8 @@ pub fn run(args: Args) -> failure::Result<ExitCode> {
     let found = found?;
     let page = page(&found).map_err(|error| failure::environment(format!("the matrix cannot be written: {error}")))?;
     let json = document::json_text(&output::envelope(SCHEMA, &found)?);
-    output::write_file(&args.folder.join("matrix.json"), json.as_bytes())?;
-    let own = args.folder.join("index.html");
-    for path in std::iter::once(&own).chain(&args.html) {
+    let own = library.publish(&json, &page)?;
+    if let Some(path) = &args.html {
         output::write_file(path, page.as_bytes())?;
     }
     let result = ResultArgs { json: args.json, html: None, output: None };
@@ -94,20 +98,30 @@ pub fn run(args: Args) -> failure::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn stem(path: &Path) -> String {
-    output::file_name(&path.file_stem().unwrap_or(path.as_os_str()).to_string_lossy())
+/// Whether something is there already; then it is said that it stays.
+fn is_there(name: &str, place: &Path) -> bool {
+    let is_there = place.exists();
+    if is_there {
+        progress::note(&format!(
+            "{name} is there already, and stays as it is; remove {} to have it anew",
+            output::shown(place)
+        ));
+    }
+    is_there
 }
 
 /// Takes in a recording. One that is there stays.
 fn add(library: &Library, path: &Path) -> failure::Result<()> {
-    let name = stem(path);
+    let name = output::file_name(&path.file_stem().unwrap_or(path.as_os_str()).to_string_lossy());
     let place = library.workload(&name);
-    if place.exists() {
-        progress::note(&format!(
-            "{name} is there already, and stays as it is; remove {} to have it anew",
-            output::shown(&place)
-        ));
+    if is_there(&name, &place) {
         return Ok(());
+    }
+    // Those of a recording that had this name, and was removed.
+    let forgotten = library.forget_replays(&name)?;
+    if forgotten > 0 {
+        let replays = units::show::counted(forgotten as u64, "replay", "replays");
+        progress::note(&format!("forgot {replays} of another recording that was called {name}"));
     }
     let reader = Reader::open(path)?;
     anonymise(&reader, &place, WriterOptions::default())?;
@@ -120,7 +134,15 @@ fn measured(args: &Args, library: &Library, target: &Target) -> failure::Result<
     let name = output::file_name(&target.to_string());
     let place = library.system(&name);
     if place.exists() {
-        return Ok(());
+        // `ext4:8G` and a directory `ext4-8G` would be one file: replays on the one would stand beside prices of the other.
+        let there = library.open_system(&name)?.name;
+        return match there == target.to_string() || output::file_name(&there) != name {
+            true => Ok(()),
+            false => Err(failure::usage(format!(
+                "{target}: its profile would be {}, and that is of {there}; rename the one, or use another library",
+                output::shown(&place)
+            ))),
+        };
     }
     let quick = MeasureOptions::quick(args.seed);
     let options = MeasureOptions {

@@ -152,7 +152,8 @@ pub fn run(args: Args) -> failure::Result<ExitCode> {
     if let Some(address) = &args.dask {
         return dask(&args, address, &folder);
     }
-    let mut held = Folder::open(&folder, &spec, &tasks)?;
+    let mut held =
+        if args.report { Folder::look(&folder, &spec, &tasks)? } else { Folder::open(&folder, &spec, &tasks)? };
     let mut ran = None;
     if !args.collect.is_empty() {
         collect(&mut held, &args.collect)?;

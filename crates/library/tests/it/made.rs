@@ -64,12 +64,67 @@ fn every_workload_is_predicted_on_every_system_and_replays_stand_beside() {
 #[test]
 fn no_name_is_markup_on_the_page() {
     let directory = tempfile::tempdir().unwrap();
-    let library = filled(directory.path(), &["<script>alert(1)<!--"]);
+    let name = "<script>alert(1)<!--\n\"'\u{2028}{}";
+    let library = filled(directory.path(), &[name]);
     let options = PredictOptions { min_coverage: 0.0, ..PredictOptions::default() };
     let text = page(&matrix(&library, &options, &mut |_, _| {}).unwrap()).unwrap();
     assert_eq!(text.matches("<script>").count(), 1, "the page's own");
     assert_eq!(text.matches("</script>").count(), 2, "its data's and its own");
     assert!(!text.contains("src=") && text.contains("default-src 'none'"));
+    let data = text.split("id=\"data\">").nth(1).unwrap().split("</script>").next().unwrap();
+    let data: Value = serde_json::from_str(data).unwrap();
+    assert_eq!(data["workloads"][0]["name"], name);
+}
+
+/// `fsage library .` in a folder with a page of the user's own wrote over it.
+#[test]
+fn a_folder_of_somebody_elses_is_not_touched() {
+    let directory = tempfile::tempdir().unwrap();
+    let refused = |name: &str, files: &[(&str, &str)]| {
+        let folder = directory.path().join(name);
+        for (file, text) in files {
+            let path = folder.join(file);
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(path, text).unwrap();
+        }
+        let before = std::fs::read_dir(&folder).unwrap().count();
+        let message = Library::open(&folder).map(drop).unwrap_err().to_string();
+        assert_eq!(std::fs::read_dir(&folder).unwrap().count(), before, "{name}");
+        for (file, text) in files {
+            assert_eq!(std::fs::read_to_string(folder.join(file)).unwrap(), *text, "{name}");
+        }
+        message
+    };
+    assert!(refused("letters", &[("letter", "dear")]).contains("no library"));
+    let their_page = [("index.html", "<!doctype html>\n<p>mine"), ("workloads/a", "b")];
+    assert!(refused("page", &their_page).contains("index.html: is there and was not made by fsage library"));
+    let their_matrix = [("matrix.json", "{\"schema\": \"theirs/1\"}")];
+    assert!(refused("matrix", &their_matrix).contains("matrix.json: is there"));
+    // One under git, one of ours that git has copied without its empty folders, and one with a page made before.
+    std::fs::create_dir_all(directory.path().join("new/.git")).unwrap();
+    Library::open(&directory.path().join("new")).unwrap();
+    let library = filled(directory.path(), &["a"]);
+    let options = PredictOptions { min_coverage: 0.0, ..PredictOptions::default() };
+    let found = matrix(&library, &options, &mut |_, _| {}).unwrap();
+    let json = document::json_text(&document::envelope(library::SCHEMA, &found).unwrap());
+    let place = library.publish(&json, &page(&found).unwrap()).unwrap();
+    assert!(place.ends_with("ours/index.html"));
+    std::fs::remove_dir(library.folder().join("replays")).unwrap();
+    let again = Library::open(library.folder()).unwrap();
+    again.publish(&json, &page(&found).unwrap()).unwrap();
+}
+
+/// A recording that was replaced stood beside replays of the one before it.
+#[test]
+fn replays_of_a_recording_that_is_gone_are_forgotten() {
+    let directory = tempfile::tempdir().unwrap();
+    let library = filled(directory.path(), &["a"]);
+    library.keep_replay("a", "xfs", &replay(7)).unwrap();
+    library.keep_replay("b", "xfs", &replay(8)).unwrap();
+    assert_eq!(library.forget_replays("a").unwrap(), 1);
+    assert_eq!(library.forget_replays("a").unwrap(), 0);
+    assert_eq!(library.replayed("a", "xfs").unwrap(), None);
+    assert!(library.replayed("b", "xfs").unwrap().is_some());
 }
 
 #[test]
@@ -84,4 +139,21 @@ fn what_is_missing_or_damaged_is_said() {
     library.keep_replay("a", "xfs", &replay(7)).unwrap();
     std::fs::write(library.folder().join("replays/a/xfs.json"), "{").unwrap();
     assert!(message(&library).contains("xfs.json"), "{}", message(&library));
+}
+
+/// A damaged recording was a cell that cannot be predicted, and so were all that followed when the command was interrupted.
+#[test]
+fn damage_is_no_cell_and_no_name_is_passed_over() {
+    let directory = tempfile::tempdir().unwrap();
+    let library = filled(directory.path(), &["a"]);
+    let options = PredictOptions { min_coverage: 0.0, ..PredictOptions::default() };
+    let message = || matrix(&library, &options, &mut |_, _| {}).map(drop).unwrap_err().to_string();
+    let path = library.workload("a").join("trace.parquet");
+    let mut bytes = std::fs::read(&path).unwrap();
+    bytes[40] ^= 0x55;
+    std::fs::write(&path, bytes).unwrap();
+    assert!(message().contains("trace.parquet"), "{}", message());
+    let name = std::os::unix::ffi::OsStrExt::from_bytes(b"caf\xe9.workload");
+    std::fs::create_dir(library.folder().join("workloads").join::<&std::ffi::OsStr>(name)).unwrap();
+    assert!(message().contains("not UTF-8"), "{}", message());
 }

@@ -15,6 +15,9 @@ case $2 in
     once) [ -e "$4" ] || { : >"$4"; kill -9 $$; } ;;
     die) kill -9 $$ ;;
     hang) exec sleep 60 ;;
+    garbage) printf '{"schema": \377\000 nonsense'; exit 0 ;;
+    empty) exit 0 ;;
+    loud) yes "much is said" | head -c 3000000 >&2; printf "\nfsage: the last of it\n" >&2; exit 3 ;;
 esac
 printf '{"schema": "fsage.bench/1", "targets": [{"name": "t%s", "points": [{"point": {"label": "p"}, "phases": [
     {"phase": "create", "unit": "files_per_second", "rate": {"median": %s, "low": %s, "high": %s},
@@ -130,18 +133,129 @@ fn a_failure_is_kept_with_its_message_and_run_again_only_when_asked() {
 
 #[test]
 fn a_task_that_a_signal_ends_is_begun_once_more_and_one_that_hangs_is_ended() {
-    let body = "run = [\"bench\", \"{mood}\", \"1\", \"mark\"]\ntimeout = \"300ms\"\n\
-                [axes]\nmood = [\"once\", \"die\", \"hang\"]\n";
-    let place = Place::new(body);
-    let mut held = place.open("x");
-    place.run(&mut held, &[1, 2, 3], 3);
-    let once = held.entry(1).unwrap().unwrap();
-    assert!(matches!(once.outcome, Outcome::Figures(_)) && once.attempts == 2, "{once:?}");
-    let message = |number| match Folder::entry(&mut held, number).unwrap().unwrap().outcome {
-        Outcome::Failed { message, .. } => message,
-        other => panic!("{other:?}"),
+    let ended = |body: &str| {
+        let place = Place::new(&format!("run = [\"bench\", \"{{mood}}\", \"1\", \"mark\"]\n{body}"));
+        let mut held = place.open("x");
+        let open = held.to_do(false);
+        place.run(&mut held, &open, 2);
+        open.iter().map(|number| held.entry(*number).unwrap().unwrap()).collect::<Vec<_>>()
     };
-    assert_eq!([2, 3].map(message), ["was ended by signal 9", "took longer than timeout allows"]);
+    let [once, die] = &ended("[axes]\nmood = [\"once\", \"die\"]\n")[..] else { panic!("two tasks") };
+    assert!(matches!(once.outcome, Outcome::Figures(_)) && once.attempts == 2, "{once:?}");
+    assert_eq!(die.outcome, failed("was ended by signal 9"));
+    // By itself: on a busy machine the others may take as long.
+    let [hang] = &ended("timeout = \"300ms\"\n[axes]\nmood = [\"hang\"]\n")[..] else { panic!("one task") };
+    assert_eq!(hang.outcome, failed("took longer than timeout allows"));
+}
+
+fn failed(message: &str) -> Outcome {
+    Outcome::Failed { exit: None, message: message.to_owned() }
+}
+
+/// Why a task has no result.
+fn message_of(outcome: &Outcome) -> &str {
+    match outcome {
+        Outcome::Failed { message, .. } => message,
+        Outcome::Figures(_) => panic!("{outcome:?}"),
+    }
+}
+
+/// What a command said last was looked for in the first 64 KiB.
+#[test]
+fn whoever_prints_garbage_or_says_too_much_costs_itself_alone() {
+    let place = Place::new(
+        "run = [\"bench\", \"{mood}\", \"1\"]\n[axes]\nmood = [\"garbage\", \"empty\", \"loud\", \"well\"]\n",
+    );
+    let mut held = place.open("x");
+    place.run(&mut held, &[1, 2, 3, 4], 2);
+    let outcome = |held: &mut Folder, number| held.entry(number).unwrap().unwrap().outcome;
+    for number in [1, 2] {
+        let outcome = outcome(&mut held, number);
+        assert!(!message_of(&outcome).is_empty(), "{outcome:?}");
+    }
+    assert_eq!(message_of(&outcome(&mut held, 3)), "the last of it");
+    assert!(matches!(outcome(&mut held, 4), Outcome::Figures(_)));
+    place.write(&mut held);
+}
+
+/// One argument that the system takes from nobody ended the whole sweep, each time it was gone on with.
+#[test]
+fn an_argument_that_is_too_long_costs_its_task_alone() {
+    let long = "x".repeat(200_000);
+    let place =
+        Place::new(&format!("run = [\"bench\", \"well\", \"1\", \"{{more}}\"]\n[axes]\nmore = [\"{long}\", \"a\"]\n"));
+    let mut held = place.open("x");
+    let ran = place.run(&mut held, &[1, 2], 1);
+    assert_eq!((ran.tasks, ran.failed), (2, 1));
+    let outcome = held.entry(1).unwrap().unwrap().outcome;
+    assert!(message_of(&outcome).contains("too long"), "{outcome:?}");
+}
+
+/// A user's own directory that holds the sweep's file under the name that ours has was taken for what a killed run had left.
+#[test]
+fn nothing_of_the_users_is_taken_for_a_folder_of_ours() {
+    let place = Place::new(GRID);
+    let theirs = place.folder("theirs");
+    std::fs::create_dir(&theirs).unwrap();
+    std::fs::write(theirs.join("spec.toml"), "mine").unwrap();
+    std::fs::write(theirs.join("journal"), "dear diary").unwrap();
+    let refused = Folder::open(&theirs, &place.spec, &place.tasks).unwrap_err().to_string();
+    assert!(refused.contains("no folder of a sweep"), "{refused}");
+    assert_eq!(std::fs::read_to_string(theirs.join("spec.toml")).unwrap(), "mine");
+    assert_eq!(std::fs::read_to_string(theirs.join("journal")).unwrap(), "dear diary");
+    assert_eq!(std::fs::read_dir(&theirs).unwrap().count(), 2);
+    // What a run that was killed while it made the folder leaves is gone on with.
+    std::fs::remove_file(theirs.join("journal")).unwrap();
+    std::fs::write(theirs.join("spec.toml"), &place.spec.text).unwrap();
+    std::fs::write(theirs.join(".sweep.json.0123456789abcdef.tmp"), "{").unwrap();
+    Folder::open(&theirs, &place.spec, &place.tasks).unwrap();
+}
+
+/// The report and the status of a data set that cannot be written to, or that somebody writes now.
+#[test]
+fn whoever_looks_changes_nothing_and_waits_for_nobody() {
+    let place = Place::new(GRID);
+    let mut held = place.open("x");
+    place.run(&mut held, &[1, 2, 3], 1);
+    let beside = Folder::look(&place.folder("x"), &place.spec, &place.tasks).unwrap();
+    assert_eq!(beside.counts(), (3, 0));
+    drop(beside);
+    drop(held);
+    let before = contents(&place.folder("x"));
+    for name in ["", "lock", "journal", "sweep.json", "spec.toml"] {
+        let path = place.folder("x").join(name);
+        let mode = if path.is_dir() { 0o555 } else { 0o444 };
+        std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).unwrap();
+    }
+    let looked = || {
+        let status = folder::status(&place.folder("x")).unwrap();
+        let mut folder = Folder::look(&place.folder("x"), &place.spec, &place.tasks).unwrap();
+        let found = report(&place.spec, &place.tasks, &mut folder, &ReportSpec::default()).unwrap();
+        (status.ended, found.is_some())
+    };
+    assert_eq!(looked(), (3, true));
+    assert_eq!(contents(&place.folder("x")), before);
+    std::fs::set_permissions(place.folder("x"), std::fs::Permissions::from_mode(0o755)).unwrap();
+}
+
+/// A full disk ends the run; what had ended is kept, and the same command goes on when there is room.
+#[test]
+fn a_disk_that_fills_up_costs_nothing_that_was_kept() {
+    let place = Place::new(GRID);
+    let journal = place.folder("x").join("journal");
+    let mut held = place.open("x");
+    place.run(&mut held, &[1, 2], 1);
+    drop(held);
+    // As a disk does that takes half a line: what follows on the same run must not stand behind it.
+    let whole = std::fs::read(&journal).unwrap();
+    let torn = [&whole[..], &whole[whole.len() - 40..whole.len() - 10]].concat();
+    std::fs::write(&journal, torn).unwrap();
+    let mut held = place.open("x");
+    assert_eq!(held.counts(), (2, 0));
+    let open = held.to_do(false);
+    place.run(&mut held, &open, 2);
+    drop(held);
+    assert_eq!(place.open("x").counts(), (24, 12));
 }
 
 #[test]

@@ -112,8 +112,8 @@ impl Merge<'_, '_> {
     }
 
     fn fail(&mut self, source: io::Error) {
-        let path = self.out.path().to_owned();
-        self.failed.get_or_insert(FileError::Io { path, doing: "read what the replay saw for", source });
+        let error = FileError::io(self.out.path(), "read what the replay saw for")(source);
+        self.failed.get_or_insert(error);
     }
 
     fn seen_of(&mut self, observation: &Observation) -> Seen {

@@ -91,8 +91,8 @@ impl Profile {
 }
 
 fn read_text(path: &Path) -> Result<String, PlanError> {
-    let io = |doing| move |source| PlanError::Io { path: path.to_owned(), doing, source };
-    let bytes = posix::input::read(path, FILE_BYTES_MAX).map_err(io("read this file of a Geriatrix profile"))?;
+    let io = fault::refused(path, "read this file of a Geriatrix profile");
+    let bytes = posix::input::read(path, FILE_BYTES_MAX).map_err(io)?;
     String::from_utf8(bytes).map_err(|e| {
         PlanError::input(path, format!("byte {}", e.utf8_error().valid_up_to()), "is no text: expected numbers")
     })

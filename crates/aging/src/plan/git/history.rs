@@ -81,14 +81,15 @@ impl Repository {
 
     fn failed(&self, doing: &'static str) -> impl Fn(io::Error) -> PlanError {
         let path = self.path.clone();
-        move |source| match source.kind() {
-            io::ErrorKind::NotFound => PlanError::Io {
-                path: path.clone(),
-                doing: "run git, which must be installed to read a repository",
+        move |source| {
+            let (doing, source) = match source.kind() {
                 // Not the repository's fault: the kind "not found" would make it a bad input.
-                source: io::Error::other("git is not installed"),
-            },
-            _ => PlanError::Io { path: path.clone(), doing, source },
+                io::ErrorKind::NotFound => {
+                    ("run git, which must be installed to read a repository", io::Error::other("git is not installed"))
+                }
+                _ => (doing, source),
+            };
+            PlanError::Io(fault::refused(&path, doing)(source))
         }
     }
 

@@ -59,7 +59,7 @@ const FILE_BYTES_MAX: u64 = 4 << 20;
 /// # Errors
 /// [`PlanError::Io`]; [`PlanError::Input`] naming the place.
 pub fn read(path: &Path) -> Result<(Personality, Input), PlanError> {
-    let io = |source| PlanError::Io { path: path.to_owned(), doing: "read this personality", source };
+    let io = fault::refused(path, "read this personality");
     let bytes = posix::input::read(path, FILE_BYTES_MAX).map_err(io)?;
     let name = path.file_name().map_or_else(String::new, |n| n.to_string_lossy().into_owned());
     let input = Input { name, bytes: bytes.len() as u64, crc32c: format!("{:08x}", crc32c::crc32c(&bytes)) };
