@@ -112,7 +112,11 @@ def run(
     on. Raises nothing where
     the command fails: its exit code says how (`fsage --help`).
     """
+    if isinstance(arguments, str):
+        raise UsageError(f"{arguments!r}: a list of arguments is needed")
     command = [os.fspath(binary()), *(os.fspath(argument) for argument in arguments)]
+    if any("\0" in argument for argument in command):
+        raise UsageError("an argument has a NUL in it, which none can")
     try:
         process = subprocess.Popen(
             command,
@@ -221,6 +225,8 @@ def record(
         HostError: neither tracer may trace; no space.
         CheckError: the command failed. The recording is there all the same: `Workload(output)`.
     """
+    if isinstance(command, str):
+        raise UsageError(f"{command!r}: a list is needed, of the program and its arguments")
     target = Path(output).absolute()
     arguments: list[Union[str, os.PathLike[str]]] = ["record", "--json", "-o", target]
     arguments += _option("overwrite", overwrite) + _option("anonymise", anonymise)
@@ -274,11 +280,14 @@ def measure(
 
 
 def replay(
-    workload: Union[Workload, _Path], target: Union[str, "os.PathLike[str]"], *, seed: int = 1
+    workload: Union[Workload, _Path], target: Union[str, "os.PathLike[str]"], *, repeats: int = 1
 ) -> Result:
-    """Makes a workload's calls again on a target, times and checks them (`fsage replay`). Runs the carried binary."""
+    """Makes a workload's calls again on a target, times and checks them (`fsage replay`). Runs the carried binary.
+
+    With `repeats`, so many times, each in a state rebuilt for it; the result is of the one in the middle.
+    """
     path = workload.path if isinstance(workload, Workload) else workload
-    return _result(["replay", path, "--on", os.fspath(target), *_option("seed", seed)])
+    return _result(["replay", path, os.fspath(target), "--repeats", str(repeats)])
 
 
 def validate(

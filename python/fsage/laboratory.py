@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
+from pathlib import Path
 from types import TracebackType
 from typing import Any, Callable, Optional, TypeVar, Union
 
 from . import _fsage
 from ._fsage import Table
-from ._values import Duration, Size, duration_ns, loads, size_bytes
+from ._values import Duration, Size, duration_ns, loads, size_bytes, whole
 from .errors import UsageError
 from .plans import Aged, Plan
 from .surveys import Survey
@@ -17,6 +18,10 @@ __all__ = ["Lab", "LabFile", "lab"]
 
 _Path = Union[str, "os.PathLike[str]"]
 _T = TypeVar("_T")
+
+
+def _at(offset: Optional[int]) -> Optional[int]:
+    return None if offset is None else whole("offset", offset)
 
 
 class LabFile:
@@ -40,8 +45,8 @@ class LabFile:
         are there, unless the target says ``data=full``.
         """
         if isinstance(what, bytes):
-            return self.lab._timed(self.lab._own.write(self.fd, len(what), offset, what))
-        return self.lab._timed(self.lab._own.write(self.fd, size_bytes(what), offset))
+            return self.lab._timed(self.lab._own.write(self.fd, len(what), _at(offset), what))
+        return self.lab._timed(self.lab._own.write(self.fd, size_bytes(what), _at(offset)))
 
     def read(self, size: Optional[Size] = None, offset: Optional[int] = None) -> int:
         """Reads so many bytes (all there are, where not said), and says how many were read. What they are, `content`
@@ -49,6 +54,7 @@ class LabFile:
 
         At `offset`, or where the last call ended.
         """
+        offset = _at(offset)
         if size is not None:
             return self.lab._timed(self.lab._own.read(self.fd, size_bytes(size), offset))
         total, took = 0, 0
@@ -62,6 +68,7 @@ class LabFile:
 
     def content(self, size: Optional[Size] = None, offset: int = 0) -> bytes:
         """The bytes in the file, without any time passing: to check, not to measure."""
+        offset = whole("offset", offset)
         if size is None:
             size = max(0, int(self.lab._look(self.path)["size_bytes"]) - offset)
         return self.lab._own.content(self.fd, offset, size_bytes(size))
@@ -266,7 +273,10 @@ class Lab:
 
     def pause(self, time: Duration) -> None:
         """Lets time pass without calls (``"30s"``, or nanoseconds): the syncer works meanwhile."""
-        self._own.pause_ns(int(duration_ns(time)))
+        ns = duration_ns(time)
+        if not 0 <= ns < 1 << 63:
+            raise UsageError(f"pause {time!r}: a time from 0 to 292 years is needed")
+        self._own.pause_ns(int(ns))
 
     def sync(self) -> None:
         """Writes everything back."""
@@ -323,11 +333,16 @@ class Lab:
 
     def unmount(self, image: Optional[_Path] = None) -> None:
         """Writes everything back, and the file system into a new image file where one is named. Nothing can be called
-        after it.
+        after it. A file that is there is not overwritten, and the laboratory stays open then.
 
         The image is read by other systems (docs/ffs-format.md). A log (``lfs``) needs ``data=full`` in its target for
         one.
         """
+        if image is not None:
+            if os.path.lexists(image):
+                raise UsageError(f"{image}: is already there and is not overwritten; name another")
+            if not Path(image).absolute().parent.is_dir():
+                raise UsageError(f"{image}: there is no such directory")
         self._own.unmount(image)
 
     def __enter__(self) -> Lab:

@@ -12,7 +12,7 @@ from typing import Any, Optional, Union
 
 from . import _fsage
 from ._fsage import Table
-from ._values import Size, loads, size_bytes, table
+from ._values import Size, loads, names, size_bytes, table, whole
 from .errors import UsageError
 from .surveys import Survey
 
@@ -67,9 +67,9 @@ class Plan:
         """Planned use at the end of each simulated day: `files`, `used_bytes`, `used_share`."""
         return table(self.meta["utilisation"])
 
-    def operations(self, columns: Iterable[str] = ()) -> Table:
+    def operations(self, columns: Union[str, Iterable[str]] = ()) -> Table:
         """A row for each operation (docs/formats.md): of the columns named, or of all."""
-        return self._own.operations(list(columns))
+        return self._own.operations(names(columns))
 
     def verify(self) -> None:
         """Goes through it and checks that each operation follows from those before it. Raises `InputError` where one
@@ -82,6 +82,8 @@ class Plan:
 
 
 def _given(operation: Operation) -> tuple[int, str, int, int, Optional[bytes], int, int]:
+    if not isinstance(operation, Operation):
+        raise UsageError(f"{operation!r} is no fsage.Operation")
     name = os.fsencode(operation.name) if isinstance(operation.name, str) else operation.name
     o = operation
     return (o.t_ns, o.kind, o.node, o.dir, name, o.offset_bytes, o.size_bytes)
@@ -128,8 +130,11 @@ def write_plan(
             some = [_given(operation) for operation in islice(stream, 4096)]
             if not some:
                 break
-            writer.push(some)
-        writer.finish(name, description, json.dumps(dict(parameters or {})), seed, days)
+            try:
+                writer.push(some)
+            except (OverflowError, TypeError) as error:
+                raise UsageError(f"an operation of the last {len(some)} has a number that none can be: {error}") from error
+        writer.finish(name, description, json.dumps(dict(parameters or {})), whole("seed", seed), days)
     finally:
         writer.abandon()
     return Plan(path)

@@ -8,7 +8,7 @@ from typing import Any, Optional, Union
 
 from . import _fsage
 from ._fsage import Table
-from ._values import Duration, Size, duration_ns, loads, optional_size, size_bytes, table
+from ._values import Duration, Size, duration_ns, loads, optional_size, size_bytes, table, whole
 from .errors import UsageError
 from .systems import System
 from .workloads import Workload
@@ -59,20 +59,28 @@ def _options(
 ) -> _fsage.Options:
     if not 0.0 <= min_coverage <= 1.0:
         raise UsageError(f"min_coverage={min_coverage}: a share from 0 to 1")
+    if isinstance(cache_sizes, str):
+        cache_sizes = [cache_sizes]
     sizes = sorted({size_bytes(size) for size in cache_sizes})
     if sizes and sizes[0] < 4096:
         raise UsageError(f"cache_sizes: {sizes[0]} bytes are less than a page; the least is 4096")
     return _fsage.Options(
         cache_bytes=optional_size(cache),
         cache_policy=cache_policy,
-        set_ns=[(name, duration_ns(cost)) for name, cost in (set or {}).items()],
+        set_ns=[(name, duration_ns(cost)) for name, cost in _costs(set).items()],
         min_coverage=min_coverage,
         warm=_one_of("initial", initial, ("cold", "warm")) == "warm",
         recorded_pace=_one_of("pace", pace, ("asap", "recorded")) == "recorded",
-        processors=processors,
+        processors=None if processors is None else whole("processors", processors, 1, 1 << 16),
         cache_sizes=sizes,
-        seed=seed,
+        seed=whole("seed", seed, most=(1 << 64) - 1),
     )
+
+
+def _costs(set: Optional[Mapping[str, Duration]]) -> Mapping[str, Duration]:
+    if set is not None and not isinstance(set, Mapping):
+        raise UsageError(f"set={set!r}: costs by entry are needed, as in {{'rm': '50us'}}")
+    return set or {}
 
 
 class Explanation:
@@ -212,7 +220,8 @@ class Prediction:
         return name
 
     def explain(self, a: Optional[str] = None, b: Optional[str] = None) -> Explanation:
-        """Takes the difference of two systems apart, by name; of the first two in the ranking where none are named."""
+        """Takes the difference of two systems apart; of the first two in the ranking where none are named. A beginning that
+        no other system's name has is enough."""
         if (a is None) != (b is None):
             raise UsageError("explain: name two systems or none")
         text = self._own.explained(None if a is None or b is None else (a, b))

@@ -18,33 +18,18 @@ __all__ = ["System"]
 class System:
     """What one file system on one machine costs: the file `NAME.system` that `fsage measure` or `fsage.measure` wrote.
 
-    ``System("ext4")``, ``"xfs"`` and ``"btrfs"`` are profiles that are part of fsage (``"bundled:ext4"`` too), unless
-    there is a file of that
-    name; anything else is a path. A system never changes:
-    what-ifs make new ones.
+    ``System("ext4")``, ``"xfs"`` and ``"btrfs"`` are profiles that are part of fsage, unless there is a file of that
+    name; ``"bundled:ext4"`` is one whatever files there are. Anything else is a path. A system never changes: what-ifs
+    make new ones.
     """
 
     def __init__(self, source: Union[str, os.PathLike[str], _fsage.System]) -> None:
-        if isinstance(source, _fsage.System):
-            self._own = source
-            return
-        # As on the command line: `bundled:ext4` even where a file is called ext4.
-        said = isinstance(source, str) and source.startswith("bundled:")
-        bundled = None
-        if isinstance(source, str) and (said or not Path(source).exists()):
-            bundled = _fsage.System.bundled(source.removeprefix("bundled:"))
-        if bundled is None:
-            path = Path(source)
-            if said or ("/" not in str(source) and not path.suffix and not path.exists()):
-                there = ", ".join(_fsage.System.bundled_names())
-                raise UsageError(f"{source}: no file of that name, and no bundled profile; those are {there}")
-            bundled = _fsage.System.load(path)
-        self._own = bundled
+        self._own = source if isinstance(source, _fsage.System) else _fsage.System.load(source)
 
     @staticmethod
     def bundled() -> list[System]:
         """The profiles that are part of fsage, of scratch images on one machine; `environment` says which."""
-        return [System(name) for name in _fsage.System.bundled_names()]
+        return [System(f"bundled:{name}") for name in _fsage.System.bundled_names()]
 
     @staticmethod
     def parse(text: str) -> System:

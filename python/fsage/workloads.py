@@ -9,7 +9,7 @@ from typing import Any, Optional, Union
 
 from . import _fsage
 from ._fsage import Table
-from ._values import loads
+from ._values import loads, names
 
 __all__ = ["Workload"]
 
@@ -41,7 +41,7 @@ class Workload:
         docs/formats.md)."""
         return loads(self._own.meta())
 
-    def calls(self, columns: Sequence[str] = ()) -> Table:
+    def calls(self, columns: Union[str, Sequence[str]] = ()) -> Table:
         """A row for each call, in the order in which they began.
 
         Of the columns named, in the file's order, or of all. `t_ns` is when a call began, nanoseconds since the
@@ -49,15 +49,15 @@ class Workload:
         long it took; paths are escaped (docs/formats.md has every column). A table of all columns takes about 160
         bytes a call.
         """
-        return self._own.calls(list(columns))
+        return self._own.calls(names(columns))
 
-    def names(self, columns: Sequence[str] = ()) -> Table:
+    def names(self, columns: Union[str, Sequence[str]] = ()) -> Table:
         """The files and directories that were there when the recording began: path, kind, `size_bytes`, mode, times."""
-        return self._own.names(list(columns))
+        return self._own.names(names(columns))
 
-    def schedule(self, columns: Sequence[str] = ()) -> Optional[Table]:
+    def schedule(self, columns: Union[str, Sequence[str]] = ()) -> Optional[Table]:
         """When threads had no processor and why; `None` where the tracer does not tell (strace)."""
-        return self._own.schedule(list(columns))
+        return self._own.schedule(names(columns))
 
     def __len__(self) -> int:
         return self.events

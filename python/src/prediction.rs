@@ -17,6 +17,7 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::path::PathBuf;
 use std::sync::Arc;
 use system::SystemProfile;
+use units::similar::{self, Named};
 
 /// What a prediction assumes; each as the option of `fsage predict` of that name.
 #[pyclass(frozen, module = "fsage._fsage")]
@@ -93,6 +94,29 @@ pub fn predicted(
     })
 }
 
+impl Prediction {
+    /// The whole name of a system that is called so, or begins so: `ext4` is `ext4 (bundled)`.
+    fn called(&self, asked: &str) -> Result<&str, Raised> {
+        let names: Vec<Vec<&str>> =
+            self.answer.prediction.systems.iter().map(|system| vec![system.system.as_str()]).collect();
+        let shown = |places: &[usize]| -> String {
+            places.iter().filter_map(|place| names.get(*place)?.first().copied()).collect::<Vec<_>>().join(", ")
+        };
+        match similar::named(asked, &names) {
+            Named::One(place) => {
+                Ok(self.answer.prediction.systems.get(place).map_or("", |found| found.system.as_str()))
+            }
+            Named::Several(places) => {
+                Err(Raised::usage(format!("{asked:?} may be any of {}; write more of the name", shown(&places))))
+            }
+            Named::None => {
+                let all: Vec<usize> = (0..names.len()).collect();
+                Err(Raised::usage(format!("no system is called {asked:?}; there are {}", shown(&all))))
+            }
+        }
+    }
+}
+
 /// Every priced call of a workload on one system: what it took when it was recorded, and what is predicted.
 #[pyfunction]
 pub fn priced_calls(py: Python<'_>, workload: &Workload, system: &System, options: &Options) -> PyResult<Table> {
@@ -140,7 +164,8 @@ impl Prediction {
     /// The difference of two systems taken apart, as JSON; of the first two in the ranking where none are named.
     #[pyo3(signature = (pair = None))]
     fn explained(&self, pair: Option<(String, String)>) -> Result<String, Raised> {
-        json(&self.answer.explained(pair.as_ref().map(|(a, b)| (a.as_str(), b.as_str())))?)
+        let pair = pair.map(|(a, b)| Ok::<_, Raised>((self.called(&a)?, self.called(&b)?))).transpose()?;
+        json(&self.answer.explained(pair)?)
     }
 
     /// The report as `text`, `html` or `markdown`.

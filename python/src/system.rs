@@ -7,7 +7,7 @@ use crate::workload::json;
 use pyo3::prelude::*;
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
-use system::{SystemProfile, bundled};
+use system::{SystemProfile, bundled, called};
 
 /// What one file system on one machine costs.
 #[pyclass(frozen, module = "fsage._fsage")]
@@ -17,10 +17,18 @@ pub struct System {
 
 #[pymethods]
 impl System {
-    /// Reads a profile.
+    /// The profile that a word names: a bundled one's name, or a file.
     #[staticmethod]
-    fn load(path: PathBuf) -> Result<System, Raised> {
-        Ok(System { profile: SystemProfile::load(&path)? })
+    fn load(word: PathBuf) -> Result<System, Raised> {
+        match &mut called(&word)?[..] {
+            [one] => Ok(System { profile: std::mem::take(&mut one.profile) }),
+            several => {
+                let names: Vec<&str> = several.iter().map(|called| called.stem.as_str()).collect();
+                let message =
+                    format!("{}: is {} of them ({}); name one", word.display(), names.len(), names.join(", "));
+                Err(Raised::usage(message))
+            }
+        }
     }
 
     /// A profile from its text.
@@ -29,13 +37,7 @@ impl System {
         Ok(System { profile: SystemProfile::parse(text, Path::new("the text"))? })
     }
 
-    /// One of the profiles that are part of the program.
-    #[staticmethod]
-    fn bundled(name: &str) -> Result<Option<System>, Raised> {
-        Ok(bundled::system(name)?.map(|profile| System { profile }))
-    }
-
-    /// Their names.
+    /// Names of the profiles that are part of the program.
     #[staticmethod]
     fn bundled_names() -> Vec<&'static str> {
         bundled::names().collect()

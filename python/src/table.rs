@@ -14,7 +14,7 @@ use arrow_array::types::{
 use arrow_array::{Array, RecordBatch, RecordBatchIterator};
 use arrow_schema::ffi::FFI_ArrowSchema;
 use arrow_schema::{ArrowError, DataType, SchemaRef};
-use pyo3::exceptions::{PyKeyError, PyValueError};
+use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyDict, PyList};
 
@@ -91,7 +91,7 @@ impl Table {
     fn column<'py>(&self, py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyList>> {
         let Ok(place) = self.schema.index_of(name) else {
             let message = format!("no column {name}; there are {}", self.column_names().join(", "));
-            return Err(PyKeyError::new_err(message));
+            return Err(Raised::usage(message).into());
         };
         let all = PyList::empty(py);
         for batch in &self.batches {

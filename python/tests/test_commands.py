@@ -102,3 +102,21 @@ def test_parts_that_are_not_there_are_named() -> None:
         result.part("none")
     with pytest.raises(fsage.UsageError, match="2 elements"):
         result.part("rows.2")
+
+
+def test_a_workload_is_replayed_on_a_target(tmp_path: Path) -> None:
+    """It named the target as no command takes it."""
+    text = "1 1700000000.1 mkdir(\"/d\", 0755) = 0 <0.00001>\n1 1700000000.2 stat(\"/d\", {st_mode=S_IFDIR|0755}) = 0 <0.00001>\n"
+    (tmp_path / "a.strace").write_text(text)
+    commands._result(["import", tmp_path / "a.strace", "-o", tmp_path / "a.workload"])
+    found = fsage.replay(tmp_path / "a.workload", "ffs:size=16M")
+    assert (found.schema, found.document["calls"]) == ("fsage.replay/1", 2)
+
+
+def test_one_word_is_no_list_of_arguments(tmp_path: Path) -> None:
+    with pytest.raises(fsage.UsageError, match="list of arguments"):
+        fsage.run("inspect")
+    with pytest.raises(fsage.UsageError, match="program and its arguments"):
+        fsage.record("true", tmp_path / "w.workload")
+    with pytest.raises(fsage.UsageError, match="NUL"):
+        fsage.run(["inspect", "a\0b"])

@@ -6,6 +6,7 @@ import json
 import pickle
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any, Union
 
 import pytest
 
@@ -55,8 +56,10 @@ def test_a_system_is_written_and_read_back(tmp_path: Path) -> None:
 
 
 def test_a_system_that_is_none_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(fsage.UsageError, match="ext4, xfs, btrfs"):
+    with pytest.raises(fsage.InputError, match="ext4, xfs, btrfs"):
         fsage.System("ntfs")
+    with pytest.raises(fsage.UsageError, match="name one"):
+        fsage.System("bundled")
     (tmp_path / "x.system").write_text("format_version = 1\nname = 3\n")
     with pytest.raises(fsage.InputError, match=r"x.system:2"):
         fsage.System(tmp_path / "x.system")
@@ -115,3 +118,20 @@ def test_errors_are_one_hierarchy() -> None:
     assert issubclass(fsage.CallError, (fsage.HostError, OSError)) and issubclass(fsage.UsageError, ValueError)
     again = pickle.loads(pickle.dumps(fsage.CallError(2, "ENOENT: open a")))
     assert (again.errno, str(again)) == (2, "ENOENT: open a")
+
+
+@pytest.mark.parametrize("name", ["a/b", "..", "", "a\0b", "n" * 256, b"\xff/"])
+def test_a_plan_with_a_name_that_no_plan_may_have_is_not_written(tmp_path: Path, name: Union[str, bytes]) -> None:
+    """They were written, and refused when the plan was read."""
+    with pytest.raises(fsage.InputError, match="operation 0"):
+        fsage.write_plan(tmp_path / "x.aging", [fsage.Operation(0, "create", 1, name=name)], capacity="1M")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_what_is_no_operation_is_refused(tmp_path: Path) -> None:
+    operations: list[Any] = [7]
+    with pytest.raises(fsage.UsageError, match="no fsage.Operation"):
+        fsage.write_plan(tmp_path / "x.aging", operations, capacity="1M")
+    with pytest.raises(fsage.UsageError, match="none can be"):
+        fsage.write_plan(tmp_path / "x.aging", [fsage.Operation(-1, "create", 1)], capacity="1M")
+    assert list(tmp_path.iterdir()) == []

@@ -182,3 +182,30 @@ def test_threads_take_turns() -> None:
         for thread in threads:
             thread.join()
         assert {"d0", "d1", "d2", "d3"} <= set(lab.listdir())
+
+
+def test_no_argument_ends_python() -> None:
+    """Content of a terabyte was asked for where there are 10 bytes: the allocation ended the process."""
+    with fsage.lab("ffs:size=16M@st32430n") as lab:
+        with lab.create("a") as f:
+            f.write(b"0123456789")
+            assert f.content("1T") == b"0123456789" and f.content(4, 8) == b"89"
+            for wrong in (lambda: f.content(-1), lambda: f.read(1, -1), lambda: f.write(-1), lambda: f.write(1.5)):  # type: ignore[arg-type]
+                with pytest.raises(fsage.UsageError):
+                    wrong()
+        for time in (-1, float("nan"), float("inf"), 1e30):
+            with pytest.raises(fsage.UsageError, match="292 years"):
+                lab.pause(time)
+
+
+def test_an_image_that_is_there_stays(tmp_path: Path) -> None:
+    image = tmp_path / "disk.img"
+    image.write_text("mine")
+    with fsage.lab("ffs:size=16M@st32430n") as lab:
+        with pytest.raises(fsage.UsageError, match="not overwritten"):
+            lab.unmount(image)
+        with pytest.raises(fsage.UsageError, match="no such directory"):
+            lab.unmount(tmp_path / "none" / "disk.img")
+        assert image.read_text() == "mine" and lab.is_open
+        lab.unmount(tmp_path / "other.img")
+    assert (tmp_path / "other.img").stat().st_size == 16 << 20

@@ -8,6 +8,7 @@ import subprocess
 import threading
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -111,8 +112,6 @@ def test_arguments_that_make_no_sense_are_usage_errors(workload: fsage.Workload)
             fsage.predict(workload, "ext4", **wrong)  # type: ignore[arg-type]
     with pytest.raises(fsage.UsageError, match="two systems are called"):
         fsage.predict(workload, [fsage.System("ext4"), fsage.System("ext4")])
-    with pytest.raises(fsage.UsageError, match="there are ext4"):
-        fsage.predict(workload, ["ext4", "xfs"]).explain("ext4", "xfs")
     with pytest.raises(fsage.UsageError):
         fsage.predict(workload, [])
 
@@ -155,3 +154,24 @@ def test_ctrl_c_ends_it(recording: Path) -> None:
         capture_output=True, text=True, timeout=120, check=False,
     )
     assert done.stdout.strip() == "interrupted ext4 (bundled)", done.stderr
+
+
+def test_systems_are_explained_by_the_names_they_were_asked_for_by(workload: fsage.Workload) -> None:
+    answer = fsage.predict(workload, ["ext4", "xfs"])
+    why = answer.explain("ext4", "xfs")
+    assert (why.a, why.b) == ("ext4 (bundled)", "xfs (bundled)")
+    with pytest.raises(fsage.UsageError, match="there are ext4"):
+        answer.explain("ext4", "ntfs")
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [{"cache": -1}, {"cache": 1.5}, {"cache": 2**70}, {"seed": -1}, {"processors": 0}, {"set": ["rm"]}, {"cache_sizes": [True]}],
+)
+def test_numbers_that_mean_nothing_are_refused(workload: fsage.Workload, wrong: dict[str, Any]) -> None:
+    with pytest.raises(fsage.UsageError):
+        fsage.predict(workload, "ext4", **wrong)
+
+
+def test_a_column_may_be_named_alone(workload: fsage.Workload) -> None:
+    assert workload.calls("op").column_names == ["op"]

@@ -101,7 +101,7 @@ def test_rows_of_any_shape_become_columns() -> None:
     assert len(empty) == 0 and empty.column_names == [] and empty.to_dicts() == []
     with pytest.raises(fsage.UsageError):
         fsage.Table.from_json("{")
-    with pytest.raises(KeyError):
+    with pytest.raises(fsage.UsageError, match="there are a, "):
         table.column("none")
 
 
