@@ -59,7 +59,7 @@ for run in $(seq "$ROUNDS"); do
             id=0
             [ "$who" = root ] || id=$USER_ID
             home=$SCRATCH/$system-$who.home
-            cd "$SCRATCH/$system-$who.at/here"
+            cd "$SCRATCH/$system-$who.at/here" || die "$system-$who.at: gone"
             if ! setpriv --reuid "$id" --regid "$id" --clear-groups env HOME="$home" "$SCRATCH/fsage" quickstart . --json \
                 >"$SCRATCH/result" 2>"$SCRATCH/said"; then
                 echo "$system $who $run failed: $(tail -n 1 "$SCRATCH/said")"
