@@ -133,7 +133,7 @@ def write_plan(
             try:
                 writer.push(some)
             except (OverflowError, TypeError) as error:
-                raise UsageError(f"an operation of the last {len(some)} has a number that none can be: {error}") from error
+                raise UsageError(f"one of {len(some)} operations has a number that none can be: {error}") from error
         writer.finish(name, description, json.dumps(dict(parameters or {})), whole("seed", seed), days)
     finally:
         writer.abandon()

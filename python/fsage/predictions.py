@@ -220,7 +220,7 @@ class Prediction:
         return name
 
     def explain(self, a: Optional[str] = None, b: Optional[str] = None) -> Explanation:
-        """Takes the difference of two systems apart; of the first two in the ranking where none are named. A beginning that
+        """Takes the difference of two systems apart; of the first two in the ranking where none are named. A beginning
         no other system's name has is enough."""
         if (a is None) != (b is None):
             raise UsageError("explain: name two systems or none")

@@ -77,8 +77,8 @@ fn types_are_right() {
     python(&interpreter, &["-m", "mypy.stubtest", "--concise", "--ignore-disjoint-bases", "fsage._fsage"]);
 }
 
-/// Each notebook from its first cell to its last. What they came to stays in the build directory: the documentation's site
-/// shows it (`scripts/site`).
+/// Each notebook from its first cell to its last. What they came to stays in the build directory: the documentation's
+/// site shows it (`scripts/site`).
 #[test]
 fn notebooks_run() {
     // One of them records.

@@ -1,7 +1,8 @@
 //! Whose fault an error is, and so who can do something about it.
 //!
-//! What lives here: [`Kind`], the few answers there are; [`Fault`], by which an error gives its own; and [`Refused`], the one error that
-//! every crate with files has. What may not: exit codes, which are the command line's, and other messages, which are each error's own.
+//! What lives here: [`Kind`], the few answers there are; [`Fault`], by which an error gives its own; and [`Refused`],
+//! the one error that every crate with files has. What may not: exit codes, which are the command line's, and other
+//! messages, which are each error's own.
 
 use std::error::Error;
 use std::io;

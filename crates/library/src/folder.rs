@@ -201,7 +201,8 @@ impl Library {
     }
 }
 
-/// A folder is a library's if it is new or empty, has its folders, or its matrix; and what the matrix and the page take the place of is ours.
+/// A folder is a library's if it is new or empty, has its folders, or its matrix; and what the matrix and the page
+/// take the place of is ours.
 fn check(folder: &Path) -> Result<(), LibraryError> {
     let foreign = |path: &Path, what| Err(LibraryError::Foreign { path: path.to_owned(), what });
     if !folder.exists() {

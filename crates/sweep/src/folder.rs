@@ -225,7 +225,8 @@ impl Folder {
         Folder::of(path, identity, tasks, Some(Held(lock)), Journal::open)
     }
 
-    /// Opens the folder of a sweep to look at it, which changes nothing there and goes beside a run: what had ended by now is seen.
+    /// Opens the folder of a sweep to look at it, which changes nothing there and goes beside a run: what had ended
+    /// by now is seen.
     ///
     /// # Errors
     /// It is none, or of something else; it is damaged; the system refuses.
@@ -427,7 +428,8 @@ pub fn status(path: &Path) -> Result<Status, SweepError> {
             _ => status.to_do.push((number, number)),
         }
     }
-    // Nothing is written, and a data set on a medium that cannot be written to is looked at, too. Without a lock nobody runs.
+    // Nothing is written, and a data set on a medium that cannot be written to is looked at, too. Without a lock
+    // nobody runs.
     let held = |lock: File| rustix::fs::flock(&lock, rustix::fs::FlockOperation::NonBlockingLockShared).is_err();
     status.running = File::open(path.join(LOCK)).is_ok_and(held);
     Ok(status)

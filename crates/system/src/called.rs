@@ -17,8 +17,8 @@ pub struct Called {
     pub names: Vec<String>,
 }
 
-/// The profiles that a word names. `ext4` and `bundled:ext4` are the bundled one, the former where no file is called so; `bundled` is
-/// all of them, in their order; anything else is a file.
+/// The profiles that a word names. `ext4` and `bundled:ext4` are the bundled one, the former where no file is called
+/// so; `bundled` is all of them, in their order; anything else is a file.
 ///
 /// # Errors
 /// The file cannot be read, or nothing is called so.

@@ -2,7 +2,8 @@
 //!
 //! TOML, written by `fsage measure` and by hand for systems that do not exist. Field by field in docs/formats.md.
 //! The types are here, what was found by trying in `behaviour`; reading and writing in `file`, prices between measured points in `price`, what-ifs
-//! in `edit`, whether a machine is still as it was measured in `drift`, what profiles are called by where somebody names one in `called`, how far two profiles of it are from each other in `apart`, several of it as one in `pool`, durations as text in `duration`, the thesis' own text format in `thesis`.
+//! in `edit`, whether a machine is still as it was measured in `drift`, what profiles are called by where somebody
+//! names one in `called`, how far two profiles of it are from each other in `apart`, several of it as one in `pool`, durations as text in `duration`, the thesis' own text format in `thesis`.
 
 mod apart;
 mod behaviour;

@@ -1,7 +1,8 @@
 //! JSON documents held against the schemas in docs/schemas.
 //!
-//! The judge is the module `jsonschema` of Python, which knows nothing of this program. Beyond what it finds, a field that stands in a
-//! document and in no schema is a fault: who adds a field adds it there (docs/formats.md, "What is promised").
+//! The judge is the module `jsonschema` of Python, which knows nothing of this program. Beyond what it finds, a field
+//! that stands in a document and in no schema is a fault: who adds a field adds it there (docs/formats.md, "What is
+//! promised").
 
 use serde_json::Value;
 use std::collections::BTreeSet;

@@ -134,7 +134,8 @@ fn measured(args: &Args, library: &Library, target: &Target) -> failure::Result<
     let name = output::file_name(&target.to_string());
     let place = library.system(&name);
     if place.exists() {
-        // `ext4:8G` and a directory `ext4-8G` would be one file: replays on the one would stand beside prices of the other.
+        // `ext4:8G` and a directory `ext4-8G` would be one file: replays on the one would stand beside prices of the
+        // other.
         let there = library.open_system(&name)?.name;
         return match there == target.to_string() || output::file_name(&there) != name {
             true => Ok(()),

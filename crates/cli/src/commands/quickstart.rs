@@ -228,7 +228,8 @@ mod tests {
     use super::*;
     use system::{Moved, Reference};
 
-    /// A real one takes a minute: this is its document, made of its type from the bundled recording, whatever of it may be missing.
+    /// A real one takes a minute: this is its document, made of its type from the bundled recording, whatever of it
+    /// may be missing.
     #[test]
     fn its_document_is_as_its_schema_says() {
         let recorded = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/quickstart/recorded");

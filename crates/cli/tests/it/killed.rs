@@ -40,8 +40,8 @@ impl Place {
         common::succeeds(&command.current_dir(self.work()).args(args).output().expect("the binary runs"));
     }
 
-    /// Kills a command with SIGKILL as soon as something is so, and says what was there just then that was not before. Afterwards it may be gone:
-    /// root has one list of what to sweep, and the fsage of any other test sweeps.
+    /// Kills a command with SIGKILL as soon as something is so, and says what was there just then that was not
+    /// before. Afterwards it may be gone: root has one list of what to sweep, and the fsage of any other test sweeps.
     fn killed(&self, args: &[&str], is_so: impl Fn() -> bool) -> Vec<String> {
         self.killed_or_ended(args, is_so).unwrap_or_else(|| panic!("{args:?} ended before anything was seen of it"))
     }

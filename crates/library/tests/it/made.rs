@@ -141,7 +141,8 @@ fn what_is_missing_or_damaged_is_said() {
     assert!(message(&library).contains("xfs.json"), "{}", message(&library));
 }
 
-/// A damaged recording was a cell that cannot be predicted, and so were all that followed when the command was interrupted.
+/// A damaged recording was a cell that cannot be predicted, and so were all that followed when the command was
+/// interrupted.
 #[test]
 fn damage_is_no_cell_and_no_name_is_passed_over() {
     let directory = tempfile::tempdir().unwrap();

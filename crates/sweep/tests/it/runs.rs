@@ -191,7 +191,8 @@ fn an_argument_that_is_too_long_costs_its_task_alone() {
     assert!(message_of(&outcome).contains("too long"), "{outcome:?}");
 }
 
-/// A user's own directory that holds the sweep's file under the name that ours has was taken for what a killed run had left.
+/// A user's own directory that holds the sweep's file under the name that ours has was taken for what a killed run
+/// had left.
 #[test]
 fn nothing_of_the_users_is_taken_for_a_folder_of_ours() {
     let place = Place::new(GRID);

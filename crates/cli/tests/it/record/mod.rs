@@ -127,7 +127,8 @@ impl Place {
             ])
             .args(options);
         let mut recorder = self.started(command);
-        // Names are none: the first frames behind the header and their end are records. Whose time is short may be over before they are seen.
+        // Names are none: the first frames behind the header and their end are records. Whose time is short may be
+        // over before they are seen.
         self.frames_or(4, || recorder.child.try_wait().unwrap().is_some());
         (subject, recorder)
     }
