@@ -1,13 +1,12 @@
 //! Transactions a second by utilisation, with the model of their cost beside the simulation.
 
+use super::disc::Disc;
 use super::{DRIVE, MACHINE};
 use crate::parallel::each;
 use crate::testbed::log;
 use crate::{
     Axis, Bench, Claim, Experiment, ExperimentError, Explain, Figure, Outcome, Published, Row, Scale, Series, Unit,
 };
-use device::disk::Disk;
-use device::{Drive, Model};
 use lab::Spec;
 use kernel::{DeviceCounters, Lab};
 use lfs::Lfs;
@@ -28,7 +27,6 @@ const UTILISATIONS: [f64; 8] = [0.30, 0.40, 0.50, 0.60, 0.70, 0.75, 0.80, 0.85];
 const QUICK_UTILISATIONS: [f64; 2] = [0.50, 0.70];
 /// Where most is compared.
 const HALF: f64 = 0.5;
-const PAGE_BYTES: f64 = 4096.0;
 /// What the database computes for each transaction. LIBTP (Seltzer and Olson, USENIX Winter 1992, figure 8), the library that the benchmark of the
 /// publication is written with, makes 100 transactions a second by itself, everything in memory and no log forced, on a DECstation
 /// 5000/200, a computer of the same class. Read off the drawing.
@@ -278,46 +276,6 @@ fn tps(round: &Round) -> f64 {
     round.rate(workload::Unit::TransactionsPerSecond, true)
 }
 
-/// The disk as the model of the publication sees it.
-struct Disc {
-    disk: Disk,
-    overhead_s: f64,
-    revolution_s: f64,
-    bytes_per_s: f64,
-}
-
-impl Disc {
-    fn new() -> Result<Disc, ExperimentError> {
-        let drive = Drive::find(DRIVE)?;
-        let Model::Disk(spec) = drive.model else {
-            return Err(device::DriveError::Unknown { name: DRIVE.to_owned(), known: "disks".to_owned() }.into());
-        };
-        let revolution_s = spec.revolution_ns() as f64 / 1e9;
-        let track_bytes = spec.zones.first().map_or(0.0, |zone| f64::from(zone.sectors_per_track) * 512.0);
-        let overhead_s = spec.controller.read_miss_after_read_ms / 1e3;
-        Ok(Disc { disk: Disk::new(*spec), overhead_s, revolution_s, bytes_per_s: track_bytes / revolution_s })
-    }
-
-    /// A seek between two places at random in a share of the disk.
-    fn seek_s(&self, share: f64) -> f64 {
-        let n =
-            (f64::from(self.disk.cylinder_of(device::Lbn(self.disk.geometry().capacity_sectors() - 1))) + 1.0) * share;
-        let cylinders = (n as u32).max(1);
-        let weighted = |d: u32| self.disk.seek().distance_ns(d) as f64 * 2.0 * (n - f64::from(d)) / (n * n);
-        (1..cylinders).map(weighted).sum::<f64>() / 1e9
-    }
-
-    /// A page at a place at random in a share of the disk.
-    fn page_s(&self, share: f64) -> f64 {
-        self.overhead_s + self.seek_s(share) + self.revolution_s / 2.0 + PAGE_BYTES / self.bytes_per_s
-    }
-
-    /// So many bytes in one piece, at a share of the disk's bandwidth.
-    fn piece_s(&self, bytes: f64, of_bandwidth: f64) -> f64 {
-        self.overhead_s + self.seek_s(1.0) + self.revolution_s / 2.0 + bytes / (self.bytes_per_s * of_bandwidth)
-    }
-}
-
 /// Of the bandwidth, what segments are written at (section 4 of the publication).
 const WRITING: f64 = 2.0 / 3.0;
 
@@ -387,7 +345,7 @@ fn run(bench: &mut Bench<'_>) -> Result<Outcome, ExperimentError> {
         ),
     );
     outcome.parameter("low and high", "shown half full: 4.4BSD's cleaner begins when half of what could be clean is not, and cleans one segment at a time");
-    let disc = Disc::new()?;
+    let disc = Disc::of(DRIVE)?;
     rows(&mut outcome, &found, &disc, scale);
     isolated(&mut outcome, &found);
     details(&mut outcome, &found);
