@@ -107,7 +107,10 @@ const SOURCES: &[Source] = &[
             item(
                 "scale factors",
                 "processor, bandwidth and access time, Sprite to BSD",
-                Partly(&["lfs95/scaled"], "factors of the machines and disks described here; the study's hardware is of their class"),
+                Partly(
+                    &["lfs95/scaled"],
+                    "factors of the machines and disks described here; the study's hardware is of their class",
+                ),
             ),
             item(
                 "figure 1",

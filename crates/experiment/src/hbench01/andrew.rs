@@ -21,16 +21,8 @@ pub(crate) const EXPERIMENT: Experiment = Experiment {
 /// gap behind each block, and its kernel reads and writes block by block.
 const SYSTEMS: [(&str, &str, bool); 3] = [
     ("LFS", "lfs:bsize=4K,fsize=1K,segment=1M,size=512M", true),
-    (
-        "EFS",
-        "ffs:original,minfree=10,maxcontig=8,rotdelay=0,heads=14,sectors=57,rpm=5360,positions=1,size=512M",
-        true,
-    ),
-    (
-        "FFS",
-        "ffs:original,minfree=10,maxcontig=1,rotdelay=4,heads=14,sectors=57,rpm=5360,positions=1,size=512M",
-        false,
-    ),
+    ("EFS", "ffs:original,minfree=10,maxcontig=8,rotdelay=0,heads=14,sectors=57,rpm=5360,positions=1,size=512M", true),
+    ("FFS", "ffs:original,minfree=10,maxcontig=1,rotdelay=4,heads=14,sectors=57,rpm=5360,positions=1,size=512M", false),
 ];
 
 /// The machine of 1999 that computing times are given for.
@@ -153,8 +145,7 @@ fn rows(outcome: &mut Outcome, found: &[Found], users: &[u32]) {
 
 /// The systems from the fastest on; ties are joined by `=`.
 fn ranking(found: &[Found], users: u32, but: But) -> String {
-    let mut order: Vec<(&str, f64)> =
-        SYSTEMS.iter().map(|(name, ..)| (*name, rate(found, name, users, but))).collect();
+    let mut order: Vec<(&str, f64)> = SYSTEMS.iter().map(|(name, ..)| (*name, rate(found, name, users, but))).collect();
     order.sort_by(|a, b| b.1.total_cmp(&a.1));
     let mut text = String::new();
     for (at, (name, own)) in order.iter().enumerate() {
@@ -175,11 +166,8 @@ fn claims(outcome: &mut Outcome, found: &[Found], users: &[u32]) {
     let changes = |of: &[String]| of.iter().any(|order| Some(order) != of.first());
     let base = rankings(But::Nothing);
     let (idle, cached) = (rankings(But::NoComputing), rankings(But::LargeCache));
-    let why = format!(
-        "with computing that takes no time: {}. With eight times the cache: {}",
-        shown(&idle),
-        shown(&cached)
-    );
+    let why =
+        format!("with computing that takes no time: {}. With eight times the cache: {}", shown(&idle), shown(&cached));
     outcome.claim(Claim::new(
         "which system is the fastest depends on how many users there are",
         changes(&base),

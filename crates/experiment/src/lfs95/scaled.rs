@@ -81,12 +81,18 @@ const PHASES: [(bool, Phase, [By; 2]); 8] = [
 /// LFS and FFS of 4.4BSD on a disk of either kind, which both hold 300 MB.
 const BSD: [(&str, &str); 2] = [
     ("BSD LFS", "lfs:bsize=8K,fsize=1K,segment=1M,size=300M"),
-    ("BSD FFS", "ffs:original,bsize=8K,fsize=1K,minfree=10,maxcontig=8,rotdelay=0,heads=14,sectors=57,rpm=5360,positions=1,size=300M"),
+    (
+        "BSD FFS",
+        "ffs:original,bsize=8K,fsize=1K,minfree=10,maxcontig=8,rotdelay=0,heads=14,sectors=57,rpm=5360,positions=1,size=300M",
+    ),
 ];
 /// As Sprite and SunOS had them: code of ours with their sizes.
 const THEIRS: [(&str, &str); 2] = [
     ("as Sprite LFS", "lfs:bsize=4K,fsize=4K,segment=512K,size=300M"),
-    ("as SunOS FFS", "ffs:original,bsize=8K,fsize=1K,minfree=10,maxcontig=1,rotdelay=4,heads=19,sectors=72,rpm=4002,size=300M"),
+    (
+        "as SunOS FFS",
+        "ffs:original,bsize=8K,fsize=1K,minfree=10,maxcontig=1,rotdelay=4,heads=19,sectors=72,rpm=4002,size=300M",
+    ),
 ];
 
 /// Where a system runs.

@@ -7,8 +7,8 @@ use crate::testbed::log;
 use crate::{
     Axis, Bench, Claim, Experiment, ExperimentError, Explain, Figure, Outcome, Published, Row, Scale, Series, Unit,
 };
-use lab::Spec;
 use kernel::{DeviceCounters, Lab};
+use lab::Spec;
 use lfs::Lfs;
 use workload::tpcb::{Database, LONGEST, Options};
 use workload::{Repeat, Round, WorkloadError};
@@ -150,7 +150,9 @@ struct Logged {
     /// Partial segments for each transaction.
     partials_each: f64,
     /// Bytes that the disk was asked to read and to write for each transaction: it knows no cleaner.
-    disk_each: (f64, f64),
+    disk_each: Asked,
+    /// The same where nothing was cleaned meanwhile, if there was such a time.
+    uncleaned_each: Option<Asked>,
     /// What a transaction took at most, seconds.
     longest_s: f64,
     segments_cleaned: u64,
@@ -208,18 +210,51 @@ fn measure((system, utilisation, but): Place, scale: Scale, seed: u64) -> Result
 /// What was counted before the transactions.
 type Before = (lfs::Counters, DeviceCounters);
 
+/// Bytes that a disk was asked for.
+#[derive(Clone, Copy, Debug, Default)]
+struct Asked {
+    read: f64,
+    written: f64,
+}
+
+impl Asked {
+    fn between(before: &DeviceCounters, after: &DeviceCounters) -> Asked {
+        let bytes = |before: u64, after: u64| (after - before) as f64;
+        Asked {
+            read: bytes(before.read_bytes, after.read_bytes),
+            written: bytes(before.write_bytes, after.write_bytes),
+        }
+    }
+
+    fn and(self, other: Asked) -> Asked {
+        Asked { read: self.read + other.read, written: self.written + other.written }
+    }
+
+    fn each(self, transactions: u64) -> Asked {
+        let all = transactions.max(1) as f64;
+        Asked { read: self.read / all, written: self.written / all }
+    }
+}
+
 /// Transactions that were measured.
 #[derive(Clone, Copy, Debug, Default)]
 struct Done {
     transactions: u64,
     seconds: f64,
     longest_s: f64,
+    /// Those between which nothing was cleaned, and what they asked the disk for.
+    uncleaned: (u64, Asked),
 }
 
 impl Done {
     fn of(round: &Round) -> Done {
         let longest = round.counts.iter().find(|count| count.name == LONGEST).map_or(0, |count| count.value);
-        Done { transactions: round.completed, seconds: round.calls_ns as f64 / 1e9, longest_s: longest as f64 / 1e6 }
+        Done {
+            transactions: round.completed,
+            seconds: round.calls_ns as f64 / 1e9,
+            longest_s: longest as f64 / 1e6,
+            ..Done::default()
+        }
     }
 
     fn and(self, other: Done) -> Done {
@@ -227,6 +262,7 @@ impl Done {
             transactions: self.transactions + other.transactions,
             seconds: self.seconds + other.seconds,
             longest_s: self.longest_s.max(other.longest_s),
+            uncleaned: (self.uncleaned.0 + other.uncleaned.0, self.uncleaned.1.and(other.uncleaned.1)),
         }
     }
 }
@@ -238,7 +274,12 @@ fn between_cleanings(lab: &mut Lab<Lfs>, database: &mut Database) -> Result<(boo
     let mut until = |lab: &mut Lab<Lfs>, times: u64| {
         let mut done = Done::default();
         while lab.volume().counters().cleaner.sweeps < times && looks < LOOKS_MAX {
-            done = done.and(Done::of(&database.measure(lab, None)?));
+            let (cleaned, before) = (lab.volume().counters().cleaner.segments, lab.counters().device);
+            let mut some = Done::of(&database.measure(lab, None)?);
+            if lab.volume().counters().cleaner.segments == cleaned {
+                some.uncleaned = (some.transactions, Asked::between(&before, &lab.counters().device));
+            }
+            done = done.and(some);
             looks += 1;
         }
         Ok::<Done, WorkloadError>(done)
@@ -258,11 +299,11 @@ fn logged(lab: &Lab<Lfs>, before: &Before, done: &Done) -> Logged {
     let new = (all - written) as f64;
     let segments = now.segments - was.segments;
     let transactions = done.transactions.max(1) as f64;
-    let disk = (device.read_bytes - before.1.read_bytes, device.write_bytes - before.1.write_bytes);
     Logged {
         bytes_each: new / transactions,
         partials_each: (after.partial_segments - before.0.partial_segments) as f64 / transactions,
-        disk_each: (disk.0 as f64 / transactions, disk.1 as f64 / transactions),
+        disk_each: Asked::between(&before.1, &device).each(done.transactions),
+        uncleaned_each: (done.uncleaned.0 > 0).then(|| done.uncleaned.1.each(done.uncleaned.0)),
         longest_s: done.longest_s,
         segments_cleaned: segments,
         read_bytes: read,
@@ -436,7 +477,11 @@ fn claims(outcome: &mut Outcome, found: &[Found], cost: &[(f64, f64)]) {
     ));
     let shown = |f: &&Found| f.but == Change::Nothing || f.but.cleans_all();
     for f in found.iter().filter(|f| !f.steady && f.system != System::WithoutCleaner).filter(shown) {
-        outcome.note(format!("{} at {:.0} %: the rate was not steady, or the log not cleaned as often as wanted.", f.system.name(), f.utilisation * 100.0));
+        outcome.note(format!(
+            "{} at {:.0} %: the rate was not steady, or the log not cleaned as often as wanted.",
+            f.system.name(),
+            f.utilisation * 100.0
+        ));
     }
 }
 
@@ -482,7 +527,9 @@ fn isolated(outcome: &mut Outcome, found: &[Found]) {
 }
 
 fn details(outcome: &mut Outcome, found: &[Found]) {
-    let shown = found.iter().filter(|f| !matches!(f.but, Change::NoComputing | Change::LateCleaner | Change::LateCleanerNoComputing));
+    let shown = found
+        .iter()
+        .filter(|f| !matches!(f.but, Change::NoComputing | Change::LateCleaner | Change::LateCleanerNoComputing));
     for f in shown {
         let one = match f.but {
             Change::Together => ", four segments together",
@@ -515,12 +562,13 @@ fn details(outcome: &mut Outcome, found: &[Found]) {
     }
 }
 
-/// Bytes read and written for each byte of new data, by the disk's own count: without a cleaner all that is written is new, and all
-/// that is read is for the database.
+/// Bytes read and written for each byte of new data, by the disk's own count: the new data, and what the database reads, are what a
+/// transaction takes at the same utilisation where nothing is cleaned.
 fn cost_by_disk(found: &[Found], with: &Found) -> Option<f64> {
-    let without = of(found, System::WithoutCleaner).into_iter().find(|f| f.utilisation == with.utilisation)?.log?;
-    let (read, written) = with.log?.disk_each;
-    Some((read - without.disk_each.0 + written) / without.disk_each.1)
+    let same = |f: &&Found| f.but == Change::AllAtOnce && f.utilisation == with.utilisation;
+    let new = found.iter().find(same)?.log?.uncleaned_each?;
+    let all = with.log?.disk_each;
+    Some((all.read - new.read + all.written) / new.written)
 }
 
 fn models(outcome: &mut Outcome, found: &[Found], disc: &Disc, scale: Scale) {

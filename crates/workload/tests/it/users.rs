@@ -156,7 +156,8 @@ fn the_seed_decides_everything() {
         let repeat = Repeat { seed, ..Repeat::once() };
         let mut fs = Fake::default();
         workload::run_on(&mut fs, &sdet::Options { repeat, ..shop(vec![2], 0.5) }, &mut |_| {}).unwrap();
-        workload::run_on(&mut fs, &andrew::Options { repeat, copies: 1, users: vec![], cpu: 0.5 }, &mut |_| {}).unwrap();
+        workload::run_on(&mut fs, &andrew::Options { repeat, copies: 1, users: vec![], cpu: 0.5 }, &mut |_| {})
+            .unwrap();
         workload::run_on(&mut fs, &ssh_build::Options { repeat, packages: 1, cpu: 0.5 }, &mut |_| {}).unwrap();
         let news = netnews::Options {
             articles: 50,
