@@ -53,6 +53,11 @@ impl Command {
         }
     }
 
+    /// Whether it records what it replays.
+    pub fn records_apart(&self) -> bool {
+        matches!(self, Command::Quickstart(_))
+    }
+
     /// Whether a signal may end it wherever it is: it works something out and says it, and makes nothing but files that take their place
     /// when they are whole.
     pub fn ends_at_once(&self) -> bool {

@@ -43,11 +43,16 @@ fn parsed() -> args::Cli {
 
 fn main() -> ExitCode {
     let cli = parsed();
-    if cli.command.replays() {
+    let prepared = if cli.command.replays() {
         posix::memory::one_heap();
+        // It stays outside.
+        let recorder = if cli.command.records_apart() { quickstart::recording::prepare() } else { Ok(()) };
         posix::contain::prepare();
-    }
-    let done = posix::interrupt::install().map_err(failure::Failure::from).and_then(|()| {
+        recorder
+    } else {
+        Ok(())
+    };
+    let done = prepared.and_then(|()| posix::interrupt::install()).map_err(failure::Failure::from).and_then(|()| {
         target::sweep();
         let _at_once = cli.command.ends_at_once().then(posix::interrupt::at_once);
         cli.command.run()

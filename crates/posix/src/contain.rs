@@ -6,7 +6,8 @@
 //!
 //! chroot(2) needs a capability. Root has it; an ordinary user gets it in a user namespace, where it says nothing of any
 //! other right, and which only a process of one thread can enter: [`prepare`] comes first in `main`. Who has it neither way has
-//! every path resolved by `openat2(RESOLVE_IN_ROOT)` instead.
+//! every path resolved by `openat2(RESOLVE_IN_ROOT)` instead. In that namespace no program that this process starts can be traced:
+//! what traces is done by a process [apart](crate::apart).
 #![allow(unsafe_code)]
 
 use rustix::process::{chroot, fchdir, getegid, geteuid};

@@ -234,10 +234,14 @@ fn end_at_once() -> ! {
     force_end(exit_code().unwrap_or(130).into())
 }
 
+/// The signal that asked us to stop, if one did.
+pub(crate) fn signal() -> Option<i32> {
+    Some(SIGNAL.load(Ordering::Relaxed)).filter(|&signal| signal != 0)
+}
+
 /// The exit code that tells the shell which signal ended us (130 for SIGINT), if one did.
 pub fn exit_code() -> Option<u8> {
-    let signal = SIGNAL.load(Ordering::Relaxed);
-    if signal == 0 { None } else { u8::try_from(128 + signal).ok() }
+    u8::try_from(128 + signal()?).ok()
 }
 
 /// Stops the calling thread for good once the forced clean-up has begun, which ends the process: what it would make

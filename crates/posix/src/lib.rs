@@ -40,6 +40,7 @@
 //!
 //! Times are integer nanoseconds (`_ns`), sizes are bytes (`_bytes`).
 
+pub mod apart;
 mod call;
 pub mod cleanup;
 pub mod contain;

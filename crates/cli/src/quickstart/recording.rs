@@ -1,10 +1,19 @@
 //! The quickstart's workload: recorded here, or the bundled recording where strace cannot run.
+//!
+//! What replays it is kept inside its target, for which an ordinary user's process enters a user namespace; there strace could trace nothing. So it is
+//! recorded by a process that was made before.
 
 use crate::commands::record::{aside, say};
 use crate::failure::{self, Context as _};
+use posix::apart::Apart;
 use posix::offspring::Offspring;
+use serde::{Deserialize, Serialize};
+use std::ffi::OsStr;
 use std::fs;
+use std::io;
+use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
+use std::sync::Mutex;
 use trace::record::{self, RecordError, RecordOptions, Strace};
 
 /// The workload itself: a shell script that needs nothing but coreutils.
@@ -28,18 +37,45 @@ pub enum Source {
     },
 }
 
+/// What came of it.
+#[derive(Deserialize, Serialize)]
+enum Recorded {
+    Done,
+    CannotTrace(String),
+    Interrupted,
+    Failed(String),
+}
+
+/// The process that records.
+static RECORDER: Mutex<Option<Apart>> = Mutex::new(None);
+
+/// Makes the process that records, before this one has threads and a namespace.
+///
+/// # Errors
+/// No process can be made.
+pub fn prepare() -> io::Result<()> {
+    let recorder = Apart::fork(|asked| {
+        // No path has the byte between them.
+        let mut paths = asked.split(|&byte| byte == 0).map(|path| Path::new(OsStr::from_bytes(path)));
+        let (place, output) = (paths.next().expect("where to record"), paths.next().expect("where the profile goes"));
+        serde_json::to_vec(&work(place, output)).expect("words alone")
+    })?;
+    *RECORDER.lock().expect("nobody panics with it") = Some(recorder);
+    Ok(())
+}
+
 /// Records the workload in a directory of its own below `place`, or unpacks the bundled recording.
 pub fn record(place: &Path, output: &Path, bundled: bool) -> failure::Result<Source> {
+    let recorder = RECORDER.lock().expect("nobody panics with it").take().expect("made when the program began");
     let why = if bundled {
         "as asked for with --bundled".to_owned()
     } else {
-        let recorded = here(place, output);
-        // The signal that ended the script was meant for us: what it failed at is no news, and nothing goes on.
-        posix::interrupt::heed_passed();
-        posix::interrupt::check()?;
-        match recorded {
-            Ok(()) => return Ok(Source::Recorded),
-            Err(error) => reason(error)?,
+        let asked = [place, output].map(|path| path.as_os_str().as_bytes()).join(&0);
+        match serde_json::from_slice(&recorder.ask(&asked).context("recording")?).expect("its own words") {
+            Recorded::Done => return Ok(Source::Recorded),
+            Recorded::CannotTrace(why) => why,
+            Recorded::Interrupted => return Err(io::Error::from(io::ErrorKind::Interrupted).into()),
+            Recorded::Failed(why) => return Err(failure::environment(why)),
         }
     };
     fs::create_dir_all(output).with_context(|| format!("cannot make {}", output.display()))?;
@@ -48,6 +84,19 @@ pub fn record(place: &Path, output: &Path, bundled: bool) -> failure::Result<Sou
         posix::output::write(&path, bytes).with_context(|| format!("cannot write {}", path.display()))?;
     }
     Ok(Source::Bundled { why })
+}
+
+/// In the process that records.
+fn work(place: &Path, output: &Path) -> Recorded {
+    let installed = posix::interrupt::install().map_err(failure::Failure::from);
+    let recorded = installed.and_then(|()| here(place, output));
+    // The signal that ended the script was meant for us: what it failed at is no news, and nothing goes on.
+    posix::interrupt::heed_passed();
+    match recorded {
+        _ if posix::interrupt::requested() => Recorded::Interrupted,
+        Ok(()) => Recorded::Done,
+        Err(error) => reason(&error).map_or_else(|| Recorded::Failed(error.to_string()), Recorded::CannotTrace),
+    }
 }
 
 fn here(place: &Path, output: &Path) -> failure::Result<()> {
@@ -95,15 +144,14 @@ fn here(place: &Path, output: &Path) -> failure::Result<()> {
     Ok(())
 }
 
-/// Why strace cannot record here; any other failure stays one.
-fn reason(failure: failure::Failure) -> failure::Result<String> {
-    let why = failure.causes().find_map(|cause| match cause.downcast_ref()? {
+/// Why strace cannot record here, if that is what failed.
+fn reason(failure: &failure::Failure) -> Option<String> {
+    failure.causes().find_map(|cause| match cause.downcast_ref()? {
         error @ (RecordError::StraceMissing | RecordError::StraceTooOld { .. } | RecordError::CannotTrace { .. }) => {
             Some(error.to_string())
         }
         _ => None,
-    });
-    why.ok_or(failure)
+    })
 }
 
 #[cfg(test)]

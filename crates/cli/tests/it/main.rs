@@ -29,6 +29,7 @@ mod pages;
 #[path = "../../../lfs/tests/it/netbsd/passes.rs"]
 mod passes;
 mod plan;
+mod quickstart;
 #[path = "../../../lfs/tests/it/netbsd/raw.rs"]
 mod raw;
 mod record;
