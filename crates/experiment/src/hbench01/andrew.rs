@@ -2,7 +2,9 @@
 
 use crate::lfs95::{DRIVE, MACHINE};
 use crate::parallel::each;
-use crate::{Axis, Bench, Claim, Experiment, ExperimentError, Explain, Figure, Outcome, Published, Row, Series, Unit};
+use crate::{
+    Axis, Bench, Claim, Experiment, ExperimentError, Explain, Figure, NOT_KNOWN, Outcome, Published, Row, Series, Unit,
+};
 use kernel::{Machine, ReadAhead};
 use lab::Spec;
 use workload::{Parameters, Phase, Place, Repeat, andrew};
@@ -143,18 +145,22 @@ fn rows(outcome: &mut Outcome, found: &[Found], users: &[u32]) {
     }
 }
 
-/// The systems from the fastest on; ties are joined by `=`.
+/// The systems from the fastest on; ties are joined by `=`, in the order of the list.
 fn ranking(found: &[Found], users: u32, but: But) -> String {
     let mut order: Vec<(&str, f64)> = SYSTEMS.iter().map(|(name, ..)| (*name, rate(found, name, users, but))).collect();
     order.sort_by(|a, b| b.1.total_cmp(&a.1));
-    let mut text = String::new();
-    for (at, (name, own)) in order.iter().enumerate() {
-        if let Some((_, before)) = at.checked_sub(1).and_then(|before| order.get(before)) {
-            text.push_str(if own * (1.0 + TIE) >= *before { " = " } else { " > " });
+    let mut groups: Vec<Vec<(&str, f64)>> = Vec::new();
+    for one in order {
+        match groups.last_mut() {
+            Some(group) if group.last().is_some_and(|(_, before)| one.1 * (1.0 + TIE) >= *before) => group.push(one),
+            _ => groups.push(vec![one]),
         }
-        text.push_str(name);
     }
-    text
+    let joined = groups.iter().map(|group| {
+        let of_group = |name: &&str| group.iter().any(|(other, _)| other == name);
+        SYSTEMS.iter().map(|(name, ..)| *name).filter(of_group).collect::<Vec<_>>().join(" = ")
+    });
+    joined.collect::<Vec<_>>().join(" > ")
 }
 
 fn claims(outcome: &mut Outcome, found: &[Found], users: &[u32]) {
@@ -169,7 +175,7 @@ fn claims(outcome: &mut Outcome, found: &[Found], users: &[u32]) {
     let why =
         format!("with computing that takes no time: {}. With eight times the cache: {}", shown(&idle), shown(&cached));
     outcome.claim(Claim::new(
-        "which system is the fastest depends on how many users there are",
+        "the order of the three depends on how many users there are",
         changes(&base),
         shown(&base),
         Explain::because(why),
