@@ -172,8 +172,11 @@ fn claims(outcome: &mut Outcome, found: &[Found], users: &[u32]) {
     let changes = |of: &[String]| of.iter().any(|order| Some(order) != of.first());
     let base = rankings(But::Nothing);
     let (idle, cached) = (rankings(But::NoComputing), rankings(But::LargeCache));
-    let why =
-        format!("with computing that takes no time: {}. With eight times the cache: {}", shown(&idle), shown(&cached));
+    let why = format!(
+        "{NOT_KNOWN}. With computing that takes no time: {}. With eight times the cache: {}",
+        shown(&idle),
+        shown(&cached)
+    );
     outcome.claim(Claim::new(
         "the order of the three depends on how many users there are",
         changes(&base),

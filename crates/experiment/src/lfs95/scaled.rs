@@ -226,7 +226,7 @@ fn four(outcome: &mut Outcome, found: &[Found], factors: &Factors) {
         false => rate(found, system, On::SpriteItself, small, phase),
     };
     let names: Vec<&str> = THEIRS.iter().chain(&BSD).map(|(name, _)| *name).collect();
-    let mut series: Vec<(usize, bool, Vec<(f64, f64)>)> = Vec::new();
+    let mut curves = [Vec::new(), Vec::new()];
     for (at, name) in names.iter().enumerate() {
         for kind in [true, false] {
             let mut points = Vec::new();
@@ -238,7 +238,7 @@ fn four(outcome: &mut Outcome, found: &[Found], factors: &Factors) {
                 outcome.row(Row::new(what, unit, Published::NONE, value, Explain::Agrees));
                 points.push((number as f64 + 1.0, value));
             }
-            series.push((at, kind, points));
+            curves[usize::from(!kind)].push(Series::new(name, points));
         }
     }
     for (phase, by) in [(Phase::Create, [By::Processor, By::Access]), (Phase::Delete, [By::Processor, By::Access])] {
@@ -252,15 +252,14 @@ fn four(outcome: &mut Outcome, found: &[Found], factors: &Factors) {
             outcome.row(Row::new(what, Unit::Ratio, Published::about(10.0), lead, Explain::because(why)));
         }
     }
-    for (kind, name, y) in [(true, "small", "files/s"), (false, "large", "MiB/s")] {
+    for ((kind, name, y), series) in [(true, "small", "files/s"), (false, "large", "MiB/s")].into_iter().zip(curves) {
         let phases: Vec<&str> = PHASES.iter().filter(|(small, ..)| *small == kind).map(|(_, p, _)| p.name()).collect();
-        let own = series.iter().filter(|(_, of, _)| *of == kind);
         outcome.figure(Figure {
             name: name.to_owned(),
             title: format!("Four systems, BSD's scaled to Sprite's hardware: {}.", phases.join(", ")),
             x: Axis::Number("phase".to_owned()),
             y: Axis::Number(y.to_owned()),
-            series: own.map(|(at, _, points)| Series::new(names[*at], points.clone())).collect(),
+            series,
         });
     }
 }
