@@ -348,8 +348,8 @@ def age(
 
 
 def experiments() -> Table:
-    """The published experiments that `reproduce` runs: `key`, `title`, `source`, what each runs."""
-    return table(json.loads(_fsage.experiments()))
+    """The published experiments that `reproduce` runs: `key`, `title`, `source`, what each runs. Asks the carried binary."""
+    return _result(["reproduce", "--list"]).table("experiments")
 
 
 def reproduce(

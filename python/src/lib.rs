@@ -48,12 +48,6 @@ fn survey(py: Python<'_>, target: PathBuf, saved: bool, hot_days: f64, worst_fil
     Ok(workload::json(&survey)?)
 }
 
-/// The published experiments and what they cover, as JSON.
-#[pyfunction]
-fn experiments() -> Result<String, Raised> {
-    workload::json(experiment::all())
-}
-
 /// The module.
 #[pymodule]
 mod _fsage {
@@ -72,7 +66,7 @@ mod _fsage {
     #[pymodule_export]
     use super::workload::Workload;
     #[pymodule_export]
-    use super::{duration_ns, experiments, size_bytes, survey};
+    use super::{duration_ns, size_bytes, survey};
 
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
