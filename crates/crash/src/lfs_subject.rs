@@ -122,6 +122,10 @@ impl Subject for LfsSubject {
 
     fn counts(&self, volume: &Lfs) -> Vec<(&'static str, u64)> {
         let cleaner = &volume.counters().cleaner;
-        vec![("segments cleaned", cleaner.segments), ("blocks into holes", cleaner.plugged_blocks)]
+        vec![
+            ("segments cleaned", cleaner.segments),
+            ("blocks into holes", cleaner.plugged_blocks),
+            ("times all was cleaned", cleaner.sweeps),
+        ]
     }
 }

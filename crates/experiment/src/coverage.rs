@@ -107,17 +107,20 @@ const SOURCES: &[Source] = &[
             item(
                 "scale factors",
                 "processor, bandwidth and access time, Sprite to BSD",
-                No("one machine of 1991 is used for both systems"),
+                Partly(
+                    &["lfs95/scaled"],
+                    "factors of the machines and disks described here; the study's hardware is of their class",
+                ),
             ),
             item(
                 "figure 1",
                 "small files on four systems",
-                Partly(&["lfs92/smallfile"], "LFS and FFS; Sprite's and SunOS's are other code"),
+                Partly(&["lfs92/smallfile", "lfs95/scaled"], "LFS and FFS; Sprite's and SunOS's are other code"),
             ),
             item(
                 "figure 2",
                 "a large file on four systems",
-                Partly(&["lfs92/largefile"], "LFS and FFS; Sprite's and SunOS's are other code"),
+                Partly(&["lfs92/largefile", "lfs95/scaled"], "LFS and FFS; Sprite's and SunOS's are other code"),
             ),
             item("figure 3", "create by file size", By(&["lfs95/file-size"])),
             item("figure 4", "read by file size", By(&["lfs95/file-size"])),
@@ -161,6 +164,11 @@ const SOURCES: &[Source] = &[
             ),
             item("figure 6", "layout of hot files by size", By(&["alloc96/hot-files"])),
             item("section 3", "the workload's sums", By(&["alloc96/workload"])),
+            item(
+                "section 5",
+                "the gain on a SPARCstation, and its bus",
+                Partly(&["alloc96/old-machine"], "that computer, its bus and its file system are not described"),
+            ),
         ],
     },
     Source {
@@ -191,7 +199,7 @@ const SOURCES: &[Source] = &[
             item(
                 "figure 4.1",
                 "Andrew with several users, three systems",
-                No("the third system is not to be had, and the benchmark here has one user"),
+                Partly(&["hbench01/andrew"], "its figures are only drawn; the tree and what computing costs are ours"),
             ),
             item(
                 "figure 4.7",

@@ -498,6 +498,13 @@ fn check_together(spec: &Spec, given: &[(String, usize)]) -> Result<(), Wrong> {
             return wrong(*position, format!("'{key}' says how a file system is made"), accepted);
         }
     }
+    if let System::Lfs(own) = &spec.system {
+        let keys: Vec<&str> = given.iter().map(|(key, _)| key.as_str()).collect();
+        if let Some((key, why)) = own.policy.without_effect(&keys) {
+            let position = at(key).unwrap_or(1);
+            return wrong(position, format!("{key}= would do nothing"), why);
+        }
+    }
     let has_log = matches!(&spec.system, System::Ffs(own) if own.policy.integrity.has_log());
     if let Some(position) = at("logdrive").filter(|_| !has_log) {
         let problem = "no log is kept that could lie on a drive of its own".to_owned();
@@ -571,6 +578,11 @@ mod tests {
             ("lfs:cleaner=best", 13, "'best' is none of cost-benefit|greedy|netbsd|off"),
             ("lfs:segment=3q", 13, "none of SIZE"),
             ("lfs:low=5,low=6", 11, "twice"),
+            ("lfs:cleaning=some", 14, "'some' is none of ahead|all"),
+            ("lfs:cleaning=all,low=5", 18, "low= would do nothing; with cleaning=all"),
+            ("lfs:high=5,cleaning=all", 5, "high= would do nothing"),
+            ("lfs:cleaning=all,idle=5", 18, "idle= would do nothing"),
+            ("lfs:cleaner=off,cleaning=all", 17, "without a cleaner"),
             ("lfs:image=x,segment=1M", 13, "how a file system is made"),
             ("lfs:minfree=x", 13, "no whole number"),
             ("zfs", 1, "no file system 'zfs'"),

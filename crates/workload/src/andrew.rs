@@ -6,13 +6,16 @@
 //! with 200 KB, as in the paper, in 5 directories; what is in it, and how long it takes to compile, is ours. A workstation of
 //! today is through with one copy before the clock has moved, so that several can be asked for. Computing is waiting on a
 //! processor; `cpu` scales it, 1 is a workstation of 1999.
+//!
+//! **Several users** (`users`) at the same time have an original and copies each, and go through the five phases at their own pace:
+//! how many users' work is done in an hour, by the clock. The disk is shared, and so are the processors.
 
 use crate::benchmark::{Benchmark, Prepared, Sample};
 use crate::cleanup::{in_own_directory, top};
 use crate::driver::Driver;
 use crate::random::Random;
 use crate::schedule::Repeat;
-use crate::script::{Action, compute, cpus, directory, play};
+use crate::script::{Action, Script, compute, cpus, directory, play};
 use crate::{Phase, Point, WorkloadError};
 use posix::FileSystem;
 use serde::{Deserialize, Serialize};
@@ -28,12 +31,19 @@ const SPREAD: f64 = 0.6;
 const INCLUDES: u64 = 8;
 const COMPILE_MS: f64 = 200.0;
 const LINK_MS: f64 = 300.0;
+/// In this order.
+const PHASES: [Phase; 5] = [Phase::Mkdir, Phase::Copy, Phase::Stat, Phase::Read, Phase::Compile];
+/// Users at the same time, at most.
+const USERS_MAX: u32 = 1000;
 
 /// What to run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Options {
-    /// How many copies of the tree each phase goes through.
+    /// How many copies of the tree each phase goes through, of each user.
     pub copies: u32,
+    /// Numbers of users at the same time, a point of the result each; none: one user, with the time of each phase.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub users: Vec<u32>,
     /// Computing times, as a multiple of those of a workstation of 1999; 0: none.
     pub cpu: f64,
     /// How often; its seed also makes the sizes.
@@ -43,14 +53,20 @@ pub struct Options {
 impl Default for Options {
     /// Ten copies.
     fn default() -> Options {
-        Options { copies: 10, cpu: 1.0, repeat: Repeat::default() }
+        Options { copies: 10, users: Vec::new(), cpu: 1.0, repeat: Repeat::default() }
     }
 }
 
 impl Options {
     /// Two copies with a tenth of the computing, once.
     pub fn quick() -> Options {
-        Options { copies: 2, cpu: 0.1, repeat: Repeat::once() }
+        Options { copies: 2, users: Vec::new(), cpu: 0.1, repeat: Repeat::once() }
+    }
+
+    /// Trees that there are at the same time, at most.
+    fn trees(&self) -> u64 {
+        let users = self.users.iter().copied().max().unwrap_or(1);
+        u64::from(users) * (u64::from(self.copies) + 1)
     }
 }
 
@@ -65,17 +81,25 @@ impl Benchmark for Options {
 
     /// Space that it takes at most, in whole blocks of 4 KiB: 1 MiB a copy, and the original.
     fn need_bytes(&self) -> u64 {
-        (u64::from(self.copies) + 1) << 20
+        self.trees() << 20
     }
 
     fn need_inodes(&self) -> u64 {
-        1 + (u64::from(self.copies) + 1) * 130
+        1 + self.trees() * 130
     }
 
     fn check(&self) -> Result<(), WorkloadError> {
         if self.copies == 0 || self.copies > 100_000 || !(self.cpu >= 0.0 && self.cpu <= 1000.0) {
             let what = "copies are 1 to 100,000, and the factor of computing times lies between 0 and 1000";
             return Err(WorkloadError::Options(what.into()));
+        }
+        if self.users.iter().any(|n| *n == 0 || *n > USERS_MAX) {
+            let what = format!("users at the same time are at least 1 and at most {USERS_MAX}");
+            return Err(WorkloadError::Options(what));
+        }
+        let twice = self.users.iter().enumerate().find(|(at, n)| self.users.iter().take(*at).any(|other| other == *n));
+        if let Some((_, users)) = twice {
+            return Err(WorkloadError::Options(format!("{users} users are given twice")));
         }
         Ok(())
     }
@@ -85,11 +109,17 @@ impl Benchmark for Options {
     }
 
     fn what(&self) -> String {
+        let (copies, cpu) = (show::count(self.copies.into()), self.cpu);
+        let computing = format!("computing times are {cpu} times those of a workstation of 1999. Nothing is synced.");
+        if self.users.is_empty() {
+            return format!(
+                "The Andrew benchmark's five phases, each on {copies} copies of a tree of 70 files with about 200 KB; times are the \
+                 clock's, and {computing}"
+            );
+        }
         format!(
-            "The Andrew benchmark's five phases, each on {} copies of a tree of 70 files with about 200 KB; times are the \
-             clock's, and computing times {} times those of a workstation of 1999. Nothing is synced.",
-            show::count(self.copies.into()),
-            self.cpu
+            "Users go through the Andrew benchmark's five phases at the same time, each on {copies} copies of an own tree of 70 files \
+             with about 200 KB. A script is what one user does; scripts an hour by the clock, and {computing}"
         )
     }
 }
@@ -112,6 +142,32 @@ impl Tree {
             }
         }
         Tree { files, random, cpu: options.cpu }
+    }
+
+    /// The same tree for one of several users, who includes other headers than the others do.
+    fn of_user(options: &Options, number: u32) -> Tree {
+        let own = Random::new(options.repeat.seed.wrapping_add(u64::from(number) << 32), "andrew users");
+        Tree { random: own, ..Tree::new(options) }
+    }
+
+    /// What one of several users does.
+    fn script(mut self, home: PathBuf, copies: u32) -> Script {
+        let steps = PHASES.into_iter().flat_map(move |phase| (0..copies).map(move |number| (phase, number)));
+        let original = home.join("original");
+        let actions =
+            steps.flat_map(move |(phase, number)| self.actions(phase, &original, &home.join(format!("copy{number}"))));
+        Box::new(actions.chain([Action::Completed]))
+    }
+
+    /// Makes the original.
+    fn make(&self, driver: &mut Driver<'_>, original: &Path) -> Result<(), WorkloadError> {
+        for path in DIRECTORIES {
+            driver.mkdir(&directory(original, path))?;
+        }
+        for (path, size) in &self.files {
+            driver.create(&original.join(path), *size, 64 << 10)?;
+        }
+        Ok(())
     }
 
     /// What a phase does to one copy.
@@ -177,15 +233,10 @@ impl Andrew {
     fn phases(&self, driver: &mut Driver<'_>, top: &Path) -> Result<Vec<Sample>, WorkloadError> {
         let mut tree = Tree::new(&self.options);
         let original = top.join("original");
-        for path in DIRECTORIES {
-            driver.mkdir(&directory(&original, path))?;
-        }
-        for (path, size) in &tree.files {
-            driver.create(&original.join(path), *size, 64 << 10)?;
-        }
+        tree.make(driver, &original)?;
         driver.begin_cold()?;
         let mut samples = Vec::new();
-        for phase in [Phase::Mkdir, Phase::Copy, Phase::Stat, Phase::Read, Phase::Compile] {
+        for phase in PHASES {
             if phase != Phase::Mkdir {
                 driver.begin_warm()?;
             }
@@ -198,16 +249,42 @@ impl Andrew {
         }
         Ok(samples)
     }
+
+    /// Several users at the same time.
+    fn together(&self, driver: &mut Driver<'_>, top: &Path, users: u32) -> Result<Sample, WorkloadError> {
+        let mut scripts: Vec<Script> = Vec::new();
+        for number in 0..users {
+            let (tree, home) = (Tree::of_user(&self.options, number), top.join(format!("u{number:04}")));
+            driver.mkdir(&home)?;
+            tree.make(driver, &home.join("original"))?;
+            scripts.push(tree.script(home, self.options.copies));
+        }
+        driver.begin_cold()?;
+        play(driver, scripts, cpus(driver))?;
+        Ok(driver.end(Phase::Scripts).by_clock())
+    }
+}
+
+fn label(users: u32) -> String {
+    format!("{users} user{}", if users == 1 { "" } else { "s" })
 }
 
 impl Prepared for Andrew {
     fn points(&self) -> Vec<Point> {
-        vec![Point { label: "Andrew".into(), size_bytes: None, stage: 0 }]
+        if self.options.users.is_empty() {
+            return vec![Point { label: "Andrew".into(), size_bytes: None, stage: 0 }];
+        }
+        let point = |users: &u32| Point { label: label(*users), size_bytes: None, stage: 0 };
+        self.options.users.iter().map(point).collect()
     }
 
-    fn once(&mut self, driver: &mut Driver<'_>, _: &Point, tag: &str) -> Result<Vec<Sample>, WorkloadError> {
+    fn once(&mut self, driver: &mut Driver<'_>, point: &Point, tag: &str) -> Result<Vec<Sample>, WorkloadError> {
         let top = top("andrew", tag);
-        in_own_directory(driver, &top, |driver| self.phases(driver, &top))
+        let users = self.options.users.iter().copied().find(|n| label(*n) == point.label);
+        in_own_directory(driver, &top, |driver| match users {
+            Some(users) => Ok(vec![self.together(driver, &top, users)?]),
+            None => self.phases(driver, &top),
+        })
     }
 }
 
@@ -221,5 +298,20 @@ mod tests {
         let bytes: u64 = tree.files.iter().map(|(_, size)| size).sum();
         assert_eq!(tree.files.len(), 70);
         assert!((170_000..240_000).contains(&bytes), "{bytes}");
+    }
+
+    #[test]
+    fn users_have_the_same_tree_and_include_other_headers() {
+        let options = Options { copies: 2, ..Options::quick() };
+        let script = |number| -> Vec<Action> {
+            let tree = Tree::of_user(&options, number);
+            assert_eq!(tree.files, Tree::new(&options).files);
+            tree.script(PathBuf::from("u"), options.copies).collect()
+        };
+        let (one, other) = (script(0), script(1));
+        assert_eq!((one.len(), one == script(0), one == other), (other.len(), true, false));
+        let done = one.iter().filter(|action| **action == Action::Completed).count();
+        let made = one.iter().filter(|action| matches!(action, Action::Mkdir(_))).count();
+        assert_eq!((done, made), (1, 2 * DIRECTORIES.len()));
     }
 }

@@ -6,7 +6,7 @@ use serde_json::Value;
 use std::path::Path;
 
 /// A small run of each, and its phases.
-const WORKLOADS: [(&[&str], &[&str]); 9] = [
+const WORKLOADS: [(&[&str], &[&str]); 10] = [
     (&["smallfile", "--files", "50"], &["create", "read", "delete"]),
     (&["largefile", "--size", "1M"], &["write", "read", "random-write", "random-read", "reread"]),
     (&["tpcb", "--accounts", "4M", "--pool", "128K", "--transactions", "50", "--quick"], &["transactions"]),
@@ -16,6 +16,7 @@ const WORKLOADS: [(&[&str], &[&str]); 9] = [
     (&["ssh-build", "--cpu", "0"], &["unpack", "configure", "build"]),
     (&["netnews", "--articles", "60", "--arrivals", "30", "--expired", "40", "--groups", "5"], &["unbatch", "expire"]),
     (&["andrew", "--copies", "1", "--cpu", "0"], &["mkdir", "copy", "stat", "read", "compile"]),
+    (&["andrew", "--copies", "1", "--cpu", "0", "--users", "1,3"], &["scripts"]),
 ];
 
 fn bench() -> Command {
@@ -115,5 +116,6 @@ fn wrong_arguments_are_refused_with_what_to_do() {
     refused(&["sdet", "--scripts", "0"], "at least 1");
     refused(&["netnews", "--quick", "--expired", "100000"], "no more articles can expire");
     refused(&["andrew", "--cpu", "-1"], "");
+    refused(&["andrew", "--users", "0"], "at least 1");
     assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 0);
 }

@@ -65,11 +65,20 @@ fn filling() -> Vec<Op> {
     parse_ops(&text).unwrap()
 }
 
+/// Files are written over, half of each, until the log is full.
+fn writing_over() -> Vec<Op> {
+    let there = (3..60).filter(|n| n % 5 != 2);
+    let text: String = there
+        .map(|n| format!("write f{n} 0 10000; {}", if n % 7 == 0 { format!("fsync f{n}; ") } else { String::new() }))
+        .collect();
+    parse_ops(&format!("{text}sync; {text}sync")).unwrap()
+}
+
 /// Looks at every moment; with a bug until it is found.
 fn crashed(words: &str, begin: &Start, planted: Planted) -> Search {
     let subject = subject(words, planted);
     let settings = Settings { plan: plan(words), recovery_of: 0, ..Settings::default() };
-    let ops = filling();
+    let ops = if words.contains("cleaning=all") { writing_over() } else { filling() };
     let parts = 16;
     let history = |number: u64| if number == 0 { run_ops(&subject, begin, &ops, false).map(Some) } else { Ok(None) };
     let mut go_on = |tally: &crash::Tally| planted == Planted::NONE || tally.failed() == 0;
@@ -98,6 +107,13 @@ fn a_checkpoint_waits_for_what_the_cleaner_has_moved() {
 fn a_segment_is_clean_when_both_superblocks_know_it() {
     let words = "cleaner=greedy,plug=0,order=barrier,discard=on";
     found(words, "segments cleaned", &[Bug::CleanAfterOne, Bug::DiscardFirst]);
+}
+
+/// All of the log at once, with a checkpoint only where there is no room for the next segments.
+#[test]
+fn a_log_is_cleaned_as_a_whole_by_the_same_rules() {
+    let words = "cleaner=greedy,cleaning=all,plug=0,order=barrier,discard=on";
+    found(words, "times all was cleaned", &[Bug::CleanAfterOne, Bug::DiscardFirst]);
 }
 
 #[test]

@@ -70,11 +70,17 @@ struct Life {
 
 impl Life {
     fn new(seed: u64, planted: Planted) -> Life {
+        Life::with(seed, None, planted)
+    }
+
+    /// The same with other choices.
+    fn with(seed: u64, words: Option<&'static str>, planted: Planted) -> Life {
         let mut random = Xoshiro256PlusPlus::seed_from_u64(seed);
         let mut below = |n: usize| random.next_u64() as usize % n;
         let (bsize, fsize, ssize, whole, segments) = SHAPES[below(SHAPES.len())];
         let barrier = Life::has_barrier(seed);
-        let words = if barrier { BARRIER[below(BARRIER.len())] } else { TOGETHER[below(TOGETHER.len())] };
+        let drawn = if barrier { BARRIER[below(BARRIER.len())] } else { TOGETHER[below(TOGETHER.len())] };
+        let words = words.unwrap_or(drawn);
         let mix = &MIXES[below(MIXES.len())];
         let cache_bytes = [192 << 10, 512 << 10, 2 << 20][below(3)];
         // A partial segment in several requests is safe only if its summary comes after a flush.
@@ -252,6 +258,46 @@ fn whatever_a_crash_leaves_is_whole() {
         assert!(events("segments cleaned") > 100 && events("blocks into holes") > 100, "{tally:#?}");
         assert!(wanted.is_none() || tally.refused > 0, "{tally:#?}");
     }
+}
+
+/// The log fills up, and then all of it is cleaned at once: power failures in between. With `FSAGE_CRASH_STATES` until there were
+/// as many states. `cleaner::` breaks the rules of this.
+#[test]
+fn a_log_that_is_cleaned_as_a_whole() {
+    let looked_at = |seed, calls, settings: Settings| {
+        let words = match Life::has_barrier(seed) {
+            true => "order=barrier,cleaner=cost-benefit,cleaning=all",
+            false => "cleaner=greedy,cleaning=all",
+        };
+        let life = Life::with(seed, Some(words), Planted::NONE);
+        let history = |number: u64| Ok((number < 1).then(|| life.run(number, calls)));
+        let settings = Settings { plan: Life::plan(seed), ..settings };
+        search(&life.subject, history, 1, &settings, &mut |_| true).unwrap_or_else(|e| panic!("seed {seed}: {e}"))
+    };
+    let mut tally = crash::Tally::default();
+    let mut look = |seed: u64, calls: u32, settings: Settings| {
+        let found = looked_at(seed, calls, settings);
+        let bad = found.tally.failed() + found.tally.of(Class::UnsyncedLost);
+        assert_eq!(bad, 0, "{}", explain(seed, &found));
+        tally.add(&found.tally);
+        tally.states
+    };
+    match setting("FSAGE_CRASH_STATES") {
+        Some(wanted) => {
+            let settings = Settings { moment_of: 1, recovery_of: 40, ..Settings::default() };
+            let _ = (1..).find(|seed| look(*seed, 900, settings) >= wanted);
+        }
+        // Small disks, which come round.
+        None => {
+            let settings = Settings { moment_of: 16, recovery_of: 40, ..Settings::default() };
+            for (seed, calls) in [(1, 480), (14, 700)] {
+                let _ = look(seed, calls, settings);
+            }
+        }
+    }
+    println!("{tally:#?}");
+    let events = |name: &str| tally.events.get(name).copied().unwrap_or(0);
+    assert!(events("times all was cleaned") > 2 && events("with the cleaner's writes") > 0, "{tally:#?}");
 }
 
 /// States whose recovery, interrupted anywhere, could not be recovered: it wrote into a segment that a checkpoint on the disk leads into.

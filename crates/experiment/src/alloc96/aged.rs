@@ -1,11 +1,12 @@
 //! File systems aged by the 300 days, one for each choice of policies; each is made once and serves several experiments.
 
 use super::replay::{AgedFile, Replay};
-use super::{EPOCH_NS, MACHINE, POSITIONS, laboratory_at, policy, with_positions};
+use super::{EPOCH_NS, MACHINE, POSITIONS, laboratory_at, laboratory_on, policy, with_positions};
 use crate::{Bench, ExperimentError};
 use aging::plan::PlannedFor;
 use aging::plan::alloc96::figures::{Count, Figure};
 use aging::plan::alloc96::{CAPACITY_BYTES, DAYS, Leaving, Model, Options, Parameters};
+use device::Drive;
 use ffs::Ffs;
 use ffs::policy::{Integrity, Options as PolicyOptions};
 use kernel::{Lab, Machine};
@@ -70,8 +71,20 @@ impl Aged {
     /// # Errors
     /// As [`super::laboratory`].
     pub(crate) fn laboratory_at(&self, first_sector: u64) -> Result<Lab<Ffs>, ExperimentError> {
+        laboratory_at(self.in_order(), first_sector)
+    }
+
+    /// The same of another computer, with another drive.
+    ///
+    /// # Errors
+    /// As [`super::laboratory`].
+    pub(crate) fn laboratory_on(&self, machine: &str, drive: &Drive) -> Result<Lab<Ffs>, ExperimentError> {
+        laboratory_on(self.in_order(), machine, drive, 0)
+    }
+
+    fn in_order(&self) -> Ffs {
         let choices = PolicyOptions { integrity: Integrity::Conventional, ..*self.volume.choices() };
-        laboratory_at(self.volume.clone().with_choices(choices), first_sector)
+        self.volume.clone().with_choices(choices)
     }
 
     /// Aggregate layout score at the end of a day (from 1).

@@ -70,7 +70,14 @@ pub(super) fn score(aged: &Aged) -> Result<f64, ExperimentError> {
 /// # Errors
 /// The benchmark's.
 pub(super) fn rates(aged: &Aged, first_sector: u64, overwrite: bool, seed: u64) -> Result<[f64; 2], ExperimentError> {
-    let mut lab = aged.laboratory_at(first_sector)?;
+    rates_in(aged.laboratory_at(first_sector)?, overwrite, seed)
+}
+
+/// The same in a laboratory with an aged file system.
+///
+/// # Errors
+/// The benchmark's.
+pub(super) fn rates_in(mut lab: Lab<Ffs>, overwrite: bool, seed: u64) -> Result<[f64; 2], ExperimentError> {
     mark(&mut lab)?;
     let repeat = Repeat { seed, ..Repeat::once() };
     let options = Options { select: Select::NewerDays(30.0), overwrite, repeat, ..Options::default() };

@@ -7,6 +7,7 @@ pub mod aged;
 pub(crate) mod aggregate;
 pub(crate) mod by_size;
 pub(crate) mod hot_files;
+pub(crate) mod old_machine;
 pub mod replay;
 pub(crate) mod sensitivity;
 pub(crate) mod sequential;
@@ -85,14 +86,18 @@ pub fn laboratory(volume: Ffs) -> Result<Lab<Ffs>, ExperimentError> {
 
 /// The same in a partition that begins at a sector of the drive.
 fn laboratory_at(volume: Ffs, first_sector: u64) -> Result<Lab<Ffs>, ExperimentError> {
+    laboratory_on(volume, MACHINE, &Drive::find(DRIVE)?, first_sector)
+}
+
+/// The same of another computer, with another drive.
+fn laboratory_on(volume: Ffs, machine: &str, drive: &Drive, first_sector: u64) -> Result<Lab<Ffs>, ExperimentError> {
     let setup = Setup {
-        machine: Machine::load(MACHINE)?,
+        machine: Machine::load(machine)?,
         target: format!("ffs:{}@{DRIVE}", volume.choices()),
         drive: DRIVE.to_owned(),
         epoch_ns: EPOCH_NS + i64::from(aging::plan::alloc96::DAYS) * aging::DAY_NS as i64,
     };
-    let drive = Drive::find(DRIVE)?.device();
-    Ok(Lab::new(volume, Box::new(Partition::new(drive, first_sector)), setup)?)
+    Ok(Lab::new(volume, Box::new(Partition::new(drive.device(), first_sector)), setup)?)
 }
 
 /// What all of these experiments say of their set-up.

@@ -4,6 +4,7 @@
 //! What the experiments of chapter 3 share: a file system with realloc and the same with one choice changed, each empty and aged by the
 //! workload of [`alloc96`](crate::alloc96), and where the files of the aged ones lie.
 
+pub(crate) mod andrew;
 mod changed;
 pub(crate) mod empty_aged;
 pub(crate) mod fragments;

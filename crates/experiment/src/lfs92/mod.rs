@@ -5,6 +5,6 @@ pub(crate) mod simulator;
 pub(crate) mod write_cost;
 
 /// The computer of the publication.
-const MACHINE: &str = "workstation-1991";
+pub(crate) const MACHINE: &str = "workstation-1991";
 /// A disk of its time; the publication's (a Wren IV) is described nowhere in enough detail.
-const DRIVE: &str = "hp-97560";
+pub(crate) const DRIVE: &str = "hp-97560";

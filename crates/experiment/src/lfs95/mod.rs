@@ -3,10 +3,12 @@
 
 mod age;
 pub(crate) mod by_date;
+mod disc;
 pub(crate) mod file_size;
 pub(crate) mod fragmentation;
 pub(crate) mod m8r0_m8r2;
 mod relative;
+pub(crate) mod scaled;
 pub(crate) mod tpcb;
 
 use crate::testbed;

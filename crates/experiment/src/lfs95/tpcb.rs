@@ -1,16 +1,17 @@
 //! Transactions a second by utilisation, with the model of their cost beside the simulation.
 
+use super::disc::Disc;
 use super::{DRIVE, MACHINE};
 use crate::parallel::each;
 use crate::testbed::log;
 use crate::{
     Axis, Bench, Claim, Experiment, ExperimentError, Explain, Figure, Outcome, Published, Row, Scale, Series, Unit,
 };
-use device::disk::Disk;
-use device::{Drive, Model};
+use kernel::{DeviceCounters, Lab};
 use lab::Spec;
-use workload::Repeat;
-use workload::tpcb::{Database, Options};
+use lfs::Lfs;
+use workload::tpcb::{Database, LONGEST, Options};
+use workload::{Repeat, Round, WorkloadError};
 
 pub(crate) const EXPERIMENT: Experiment = Experiment {
     key: "lfs95/tpcb",
@@ -26,7 +27,6 @@ const UTILISATIONS: [f64; 8] = [0.30, 0.40, 0.50, 0.60, 0.70, 0.75, 0.80, 0.85];
 const QUICK_UTILISATIONS: [f64; 2] = [0.50, 0.70];
 /// Where most is compared.
 const HALF: f64 = 0.5;
-const PAGE_BYTES: f64 = 4096.0;
 /// What the database computes for each transaction. LIBTP (Seltzer and Olson, USENIX Winter 1992, figure 8), the library that the benchmark of the
 /// publication is written with, makes 100 transactions a second by itself, everything in memory and no log forced, on a DECstation
 /// 5000/200, a computer of the same class. Read off the drawing.
@@ -54,11 +54,29 @@ enum Change {
     Together,
     /// Indirect blocks are kept back, and only the account pages written.
     IndirectLate,
+    /// The log is filled; then everything waits until all of it is clean.
+    AllAtOnce,
+    /// Both: what is written is filled with account pages only.
+    AllAtOnceIndirectLate,
 }
+
+/// Transactions between two looks at whether the log has been cleaned, and how often it is while they are counted.
+const LOOK_EVERY: u64 = 500;
+const TIMES: u64 = 2;
+/// Looks after which it is given up.
+const LOOKS_MAX: u64 = 5000;
 
 impl Change {
     fn compute_ns(self) -> u64 {
         if matches!(self, Change::NoComputing | Change::LateCleanerNoComputing) { 0 } else { COMPUTE_NS }
+    }
+
+    fn cleans_all(self) -> bool {
+        matches!(self, Change::AllAtOnce | Change::AllAtOnceIndirectLate)
+    }
+
+    fn keeps_back(self) -> bool {
+        matches!(self, Change::IndirectLate | Change::AllAtOnceIndirectLate)
     }
 
     /// Low and high water of clean segments, percent.
@@ -94,10 +112,11 @@ impl System {
         let segment = segment_bytes(scale);
         let (low, high) = but.water(utilisation);
         let memory = segment_bytes(scale) * if but == Change::Together { 4 } else { NUM_TO_CLEAN };
-        let indirect = if but == Change::IndirectLate { "late" } else { "with" };
+        let indirect = if but.keeps_back() { "late" } else { "with" };
+        let idle = if but.cleans_all() { "" } else { "idle=0," };
         let log = |cleaner: &str| {
             format!(
-                "lfs:cleaner={cleaner},bsize=4K,fsize=4K,segment={segment},idle=0,indirect={indirect},size={size}@{DRIVE}"
+                "lfs:cleaner={cleaner},bsize=4K,fsize=4K,segment={segment},{idle}indirect={indirect},size={size}@{DRIVE}"
             )
         };
         match self {
@@ -105,6 +124,7 @@ impl System {
                 format!("ffs:original,bsize=4K,fsize=512,minfree=10,maxcontig=16,size={size}@{DRIVE}")
             }
             System::WithoutCleaner => log("off,low=0"),
+            System::WithCleaner if but.cleans_all() => log(&format!("cost-benefit,cleaning=all,memory={memory}")),
             System::WithCleaner => log(&format!("cost-benefit,low={low},high={high},memory={memory}")),
         }
     }
@@ -129,6 +149,12 @@ struct Logged {
     bytes_each: f64,
     /// Partial segments for each transaction.
     partials_each: f64,
+    /// Bytes that the disk was asked to read and to write for each transaction: it knows no cleaner.
+    disk_each: Asked,
+    /// The same where nothing was cleaned meanwhile, if there was such a time.
+    uncleaned_each: Option<Asked>,
+    /// What a transaction took at most, seconds.
+    longest_s: f64,
     segments_cleaned: u64,
     read_bytes: u64,
     written_bytes: u64,
@@ -145,6 +171,7 @@ fn options(system: System, but: Change, scale: Scale, seed: u64) -> Options {
         System::Ffs => Options { repeat, ..base },
         // Room lasts for so many, whatever the utilisation.
         System::WithoutCleaner => Options { windows_max: 10, repeat, ..base },
+        System::WithCleaner if but.cleans_all() => Options { transactions: LOOK_EVERY, repeat, ..base },
         System::WithCleaner => {
             let (window, transactions) = (base.window * 4, base.transactions * 4);
             Options { turnover: 2.0, window, windows_max: 400, transactions, repeat, ..base }
@@ -168,70 +195,126 @@ fn measure((system, utilisation, but): Place, scale: Scale, seed: u64) -> Result
     }
     let mut lab = log(&target, MACHINE)?;
     let mut database = Database::begin(&mut lab, None, &options, Some(utilisation), "1")?;
-    let steady = database.warm_up(&mut lab, None)?.steady;
-    let before = lab.volume().counters().clone();
-    let round = database.measure(&mut lab, None)?;
-    let after = lab.volume().counters();
-    let (now, was) = (&after.cleaner, &before.cleaner);
+    let (steady, before, done) = match but.cleans_all() {
+        true => between_cleanings(&mut lab, &mut database)?,
+        false => {
+            let steady = database.warm_up(&mut lab, None)?.steady;
+            let before = (lab.volume().counters().clone(), lab.counters().device);
+            (steady, before, Done::of(&database.measure(&mut lab, None)?))
+        }
+    };
+    let logged = logged(&lab, &before, &done);
+    Ok(Found { system, utilisation, but, tps: done.transactions as f64 / done.seconds, steady, log: Some(logged) })
+}
+
+/// What was counted before the transactions.
+type Before = (lfs::Counters, DeviceCounters);
+
+/// Bytes that a disk was asked for.
+#[derive(Clone, Copy, Debug, Default)]
+struct Asked {
+    read: f64,
+    written: f64,
+}
+
+impl Asked {
+    fn between(before: &DeviceCounters, after: &DeviceCounters) -> Asked {
+        let bytes = |before: u64, after: u64| (after - before) as f64;
+        Asked {
+            read: bytes(before.read_bytes, after.read_bytes),
+            written: bytes(before.write_bytes, after.write_bytes),
+        }
+    }
+
+    fn and(self, other: Asked) -> Asked {
+        Asked { read: self.read + other.read, written: self.written + other.written }
+    }
+
+    fn each(self, transactions: u64) -> Asked {
+        let all = transactions.max(1) as f64;
+        Asked { read: self.read / all, written: self.written / all }
+    }
+}
+
+/// Transactions that were measured.
+#[derive(Clone, Copy, Debug, Default)]
+struct Done {
+    transactions: u64,
+    seconds: f64,
+    longest_s: f64,
+    /// Those between which nothing was cleaned, and what they asked the disk for.
+    uncleaned: (u64, Asked),
+}
+
+impl Done {
+    fn of(round: &Round) -> Done {
+        let longest = round.counts.iter().find(|count| count.name == LONGEST).map_or(0, |count| count.value);
+        Done {
+            transactions: round.completed,
+            seconds: round.calls_ns as f64 / 1e9,
+            longest_s: longest as f64 / 1e6,
+            ..Done::default()
+        }
+    }
+
+    fn and(self, other: Done) -> Done {
+        Done {
+            transactions: self.transactions + other.transactions,
+            seconds: self.seconds + other.seconds,
+            longest_s: self.longest_s.max(other.longest_s),
+            uncleaned: (self.uncleaned.0 + other.uncleaned.0, self.uncleaned.1.and(other.uncleaned.1)),
+        }
+    }
+}
+
+/// Transactions from the end of one cleaning of the whole log to that of another, whole rounds of both: how fast they are in
+/// between says nothing. The first round, in which the account file still lies as it was written, does not count.
+fn between_cleanings(lab: &mut Lab<Lfs>, database: &mut Database) -> Result<(bool, Before, Done), WorkloadError> {
+    let mut looks = 0;
+    let mut until = |lab: &mut Lab<Lfs>, times: u64| {
+        let mut done = Done::default();
+        while lab.volume().counters().cleaner.sweeps < times && looks < LOOKS_MAX {
+            let (cleaned, before) = (lab.volume().counters().cleaner.segments, lab.counters().device);
+            let mut some = Done::of(&database.measure(lab, None)?);
+            if lab.volume().counters().cleaner.segments == cleaned {
+                some.uncleaned = (some.transactions, Asked::between(&before, &lab.counters().device));
+            }
+            done = done.and(some);
+            looks += 1;
+        }
+        Ok::<Done, WorkloadError>(done)
+    };
+    until(lab, 1)?;
+    let before = (lab.volume().counters().clone(), lab.counters().device);
+    let last = before.0.cleaner.sweeps + TIMES;
+    let done = until(lab, last)?;
+    Ok((lab.volume().counters().cleaner.sweeps >= last, before, done))
+}
+
+fn logged(lab: &Lab<Lfs>, before: &Before, done: &Done) -> Logged {
+    let (after, device) = (lab.volume().counters(), lab.counters().device);
+    let (now, was) = (&after.cleaner, &before.0.cleaner);
     let (read, written) = (now.read_bytes - was.read_bytes, now.written_bytes - was.written_bytes);
-    let all = after.log_bytes - before.log_bytes;
+    let all = after.log_bytes - before.0.log_bytes;
     let new = (all - written) as f64;
     let segments = now.segments - was.segments;
-    let transactions = round.completed.max(1) as f64;
-    let logged = Logged {
+    let transactions = done.transactions.max(1) as f64;
+    Logged {
         bytes_each: new / transactions,
-        partials_each: (after.partial_segments - before.partial_segments) as f64 / transactions,
+        partials_each: (after.partial_segments - before.0.partial_segments) as f64 / transactions,
+        disk_each: Asked::between(&before.1, &device).each(done.transactions),
+        uncleaned_each: (done.uncleaned.0 > 0).then(|| done.uncleaned.1.each(done.uncleaned.0)),
+        longest_s: done.longest_s,
         segments_cleaned: segments,
         read_bytes: read,
         written_bytes: written,
         cleaned_at: (now.utilisation_sum - was.utilisation_sum) / segments.max(1) as f64,
         write_cost: (all + read) as f64 / new.max(1.0),
-    };
-    Ok(Found { system, utilisation, but, tps: tps(&round), steady, log: Some(logged) })
+    }
 }
 
-fn tps(round: &workload::Round) -> f64 {
+fn tps(round: &Round) -> f64 {
     round.rate(workload::Unit::TransactionsPerSecond, true)
-}
-
-/// The disk as the model of the publication sees it.
-struct Disc {
-    disk: Disk,
-    overhead_s: f64,
-    revolution_s: f64,
-    bytes_per_s: f64,
-}
-
-impl Disc {
-    fn new() -> Result<Disc, ExperimentError> {
-        let drive = Drive::find(DRIVE)?;
-        let Model::Disk(spec) = drive.model else {
-            return Err(device::DriveError::Unknown { name: DRIVE.to_owned(), known: "disks".to_owned() }.into());
-        };
-        let revolution_s = spec.revolution_ns() as f64 / 1e9;
-        let track_bytes = spec.zones.first().map_or(0.0, |zone| f64::from(zone.sectors_per_track) * 512.0);
-        let overhead_s = spec.controller.read_miss_after_read_ms / 1e3;
-        Ok(Disc { disk: Disk::new(*spec), overhead_s, revolution_s, bytes_per_s: track_bytes / revolution_s })
-    }
-
-    /// A seek between two places at random in a share of the disk.
-    fn seek_s(&self, share: f64) -> f64 {
-        let n =
-            (f64::from(self.disk.cylinder_of(device::Lbn(self.disk.geometry().capacity_sectors() - 1))) + 1.0) * share;
-        let cylinders = (n as u32).max(1);
-        let weighted = |d: u32| self.disk.seek().distance_ns(d) as f64 * 2.0 * (n - f64::from(d)) / (n * n);
-        (1..cylinders).map(weighted).sum::<f64>() / 1e9
-    }
-
-    /// A page at a place at random in a share of the disk.
-    fn page_s(&self, share: f64) -> f64 {
-        self.overhead_s + self.seek_s(share) + self.revolution_s / 2.0 + PAGE_BYTES / self.bytes_per_s
-    }
-
-    /// So many bytes in one piece, at a share of the disk's bandwidth.
-    fn piece_s(&self, bytes: f64, of_bandwidth: f64) -> f64 {
-        self.overhead_s + self.seek_s(1.0) + self.revolution_s / 2.0 + bytes / (self.bytes_per_s * of_bandwidth)
-    }
 }
 
 /// Of the bandwidth, what segments are written at (section 4 of the publication).
@@ -275,7 +358,10 @@ fn run(bench: &mut Bench<'_>) -> Result<Outcome, ExperimentError> {
     for system in System::ALL.into_iter().rev() {
         places.extend(utilisations.iter().map(|u| (system, *u, Change::Nothing)));
     }
-    use Change::{IndirectLate, LateCleaner, LateCleanerNoComputing, NoComputing, Together};
+    use Change::{AllAtOnce, AllAtOnceIndirectLate, IndirectLate, LateCleaner, LateCleanerNoComputing};
+    use Change::{NoComputing, Together};
+    places.extend(utilisations.iter().map(|u| (System::WithCleaner, *u, AllAtOnce)));
+    places.push((System::WithCleaner, HALF, AllAtOnceIndirectLate));
     places.extend(utilisations.iter().map(|u| (System::WithCleaner, *u, IndirectLate)));
     places.push((System::WithoutCleaner, HALF, IndirectLate));
     places.extend(utilisations.iter().map(|u| (System::WithCleaner, *u, Together)));
@@ -300,7 +386,7 @@ fn run(bench: &mut Bench<'_>) -> Result<Outcome, ExperimentError> {
         ),
     );
     outcome.parameter("low and high", "shown half full: 4.4BSD's cleaner begins when half of what could be clean is not, and cleans one segment at a time");
-    let disc = Disc::new()?;
+    let disc = Disc::of(DRIVE)?;
     rows(&mut outcome, &found, &disc, scale);
     isolated(&mut outcome, &found);
     details(&mut outcome, &found);
@@ -389,19 +475,27 @@ fn claims(outcome: &mut Outcome, found: &[Found], cost: &[(f64, f64)]) {
         cost.iter().map(|(u, r)| format!("{:.0} %: {r:.2}", u * 100.0)).collect::<Vec<_>>().join(", "),
         Explain::Agrees,
     ));
-    for f in found.iter().filter(|f| !f.steady && f.system != System::WithoutCleaner && f.but == Change::Nothing) {
-        outcome.note(format!("{} at {:.0} %: the rate was not steady.", f.system.name(), f.utilisation * 100.0));
+    let shown = |f: &&Found| f.but == Change::Nothing || f.but.cleans_all();
+    for f in found.iter().filter(|f| !f.steady && f.system != System::WithoutCleaner).filter(shown) {
+        outcome.note(format!(
+            "{} at {:.0} %: the rate was not steady, or the log not cleaned as often as wanted.",
+            f.system.name(),
+            f.utilisation * 100.0
+        ));
     }
 }
 
 /// What each part of the set-up does, half full.
 fn isolated(outcome: &mut Outcome, found: &[Found]) {
-    use Change::{IndirectLate, LateCleaner, LateCleanerNoComputing, NoComputing, Nothing, Together};
+    use Change::{AllAtOnce, AllAtOnceIndirectLate, IndirectLate, LateCleaner, LateCleanerNoComputing};
+    use Change::{NoComputing, Nothing, Together};
     use System::{Ffs, WithCleaner, WithoutCleaner};
     let computing_nothing = "database that computes nothing";
     let late = "cleaner that begins at 2 % clean";
     let four = "four segments together";
     let kept = "indirect blocks kept back";
+    let whole = "filled, then all of it cleaned";
+    let whole_kept = "filled, then all of it cleaned, indirect blocks kept back";
     for (setting, what, one, other) in [
         (computing_nothing, "LFS without cleaner over FFS", (WithoutCleaner, NoComputing), (Ffs, NoComputing)),
         (computing_nothing, "with cleaner over without", (WithCleaner, NoComputing), (WithoutCleaner, NoComputing)),
@@ -419,6 +513,9 @@ fn isolated(outcome: &mut Outcome, found: &[Found]) {
             (WithoutCleaner, Nothing),
         ),
         (kept, "with cleaner over FFS", (WithCleaner, IndirectLate), (Ffs, Nothing)),
+        (whole, "with cleaner over without", (WithCleaner, AllAtOnce), (WithoutCleaner, Nothing)),
+        (whole, "with cleaner over FFS", (WithCleaner, AllAtOnce), (Ffs, Nothing)),
+        (whole_kept, "with cleaner over FFS", (WithCleaner, AllAtOnceIndirectLate), (Ffs, Nothing)),
     ] {
         let at = |(system, but)| tps_at(found, system, HALF, but);
         let what = format!("half full, {setting}: {what}");
@@ -430,20 +527,26 @@ fn isolated(outcome: &mut Outcome, found: &[Found]) {
 }
 
 fn details(outcome: &mut Outcome, found: &[Found]) {
-    let shown = found.iter().filter(|f| matches!(f.but, Change::Nothing | Change::Together | Change::IndirectLate));
+    let shown = found
+        .iter()
+        .filter(|f| !matches!(f.but, Change::NoComputing | Change::LateCleaner | Change::LateCleanerNoComputing));
     for f in shown {
         let one = match f.but {
             Change::Together => ", four segments together",
             Change::IndirectLate => ", indirect blocks kept back",
+            Change::AllAtOnce => ", filled, then all of it cleaned",
+            Change::AllAtOnceIndirectLate => ", the same and indirect blocks kept back",
             _ => "",
         };
         let what = format!("{}{one}, {:.0} % full", f.system.name(), f.utilisation * 100.0);
         outcome.row(Row::new(what, Unit::TransactionsPerS, Published::NONE, f.tps, Explain::Agrees));
     }
-    for f in of(found, System::WithCleaner) {
+    let cleaned = |f: &&Found| f.system == System::WithCleaner && matches!(f.but, Change::Nothing | Change::AllAtOnce);
+    for f in found.iter().filter(cleaned) {
         let Some(logged) = f.log else { continue };
+        let one = if f.but == Change::AllAtOnce { "cleaner of all of it" } else { "cleaner" };
         let mut row = |what: &str, unit, ours| {
-            let what = format!("cleaner, {:.0} % full: {what}", f.utilisation * 100.0);
+            let what = format!("{one}, {:.0} % full: {what}", f.utilisation * 100.0);
             outcome.row(Row::new(what, unit, Published::NONE, ours, Explain::Agrees));
         };
         row("bytes of the log for each transaction", Unit::Bytes, logged.bytes_each);
@@ -452,7 +555,20 @@ fn details(outcome: &mut Outcome, found: &[Found]) {
         row("bytes written", Unit::Bytes, logged.written_bytes as f64);
         row("utilisation of segments cleaned", Unit::Share, logged.cleaned_at);
         row("write cost", Unit::Ratio, logged.write_cost);
+        if let Some(cost) = cost_by_disk(found, f) {
+            row("write cost by what the disk was asked for", Unit::Ratio, cost);
+        }
+        row("longest transaction", Unit::Ns, logged.longest_s * 1e9);
     }
+}
+
+/// Bytes read and written for each byte of new data, by the disk's own count: the new data, and what the database reads, are what a
+/// transaction takes at the same utilisation where nothing is cleaned.
+fn cost_by_disk(found: &[Found], with: &Found) -> Option<f64> {
+    let same = |f: &&Found| f.but == Change::AllAtOnce && f.utilisation == with.utilisation;
+    let new = found.iter().find(same)?.log?.uncleaned_each?;
+    let all = with.log?.disk_each;
+    Some((all.read - new.read + all.written) / new.written)
 }
 
 fn models(outcome: &mut Outcome, found: &[Found], disc: &Disc, scale: Scale) {
@@ -471,6 +587,12 @@ fn models(outcome: &mut Outcome, found: &[Found], disc: &Disc, scale: Scale) {
     let kept = found.iter().filter(|f| f.but == Change::IndirectLate && f.system == System::WithCleaner);
     let kept = kept.map(|f| (f.utilisation, f.tps));
     series.push(Series::new("LFS with cleaner, indirect blocks kept back", kept));
+    let whole: Vec<&Found> = found.iter().filter(|f| f.but == Change::AllAtOnce).collect();
+    let rates = whole.iter().map(|f| (f.utilisation, f.tps));
+    series.push(Series::new("LFS filled, then all of it cleaned", rates));
+    let off = whole.iter().map(|f| f.tps / model(disc, f, scale)).sum::<f64>() / whole.len().max(1) as f64;
+    let what = "LFS filled, then all of it cleaned: simulation over model, mean";
+    outcome.row(Row::new(what, Unit::Ratio, Published::NONE, off, Explain::Agrees));
     outcome.figure(Figure {
         name: "tps".to_owned(),
         title: "Transactions a second by utilisation.".to_owned(),

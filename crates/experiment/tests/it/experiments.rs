@@ -71,6 +71,9 @@ fn alloc96() {
         holds(by_size, what);
     }
     holds(of(&found, "alloc96/hot-files"), "realloc is faster on the files in use");
+    let (hot, old) = (of(&found, "alloc96/hot-files"), of(&found, "alloc96/old-machine"));
+    let same = ours(old, "Pentium, bus of 10 MB/s: reading hot files, realloc over original");
+    assert!((same - ours(hot, "reading, realloc over original")).abs() < 1e-9, "with nothing changed, it is the same");
     let sequential = of(&found, "alloc96/sequential");
     for what in ["a dip at 104 KB, read, original", "a dip at 104 KB, read, realloc"] {
         holds(sequential, what);

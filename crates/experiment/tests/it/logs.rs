@@ -21,6 +21,13 @@ fn by_file_size_and_in_transactions() {
     let transactions = run("lfs95/tpcb");
     assert!(ours(&transactions, "LFS without cleaner over FFS, mean") > 1.15);
     assert!(ours(&transactions, "half full: LFS with cleaner over without") < 1.0);
+    // What the disk counts knows nothing of the cleaner's account.
+    for utilisation in ["50 %", "70 %"] {
+        let of = |what: &str| ours(&transactions, &format!("cleaner of all of it, {utilisation} full: {what}"));
+        let (account, disk) = (of("write cost"), of("write cost by what the disk was asked for"));
+        assert!((disk / account - 1.0).abs() < 0.15, "{utilisation}: {account} by its account, {disk} by the disk's");
+        assert!(of("longest transaction") > 1e9, "everything waits while the log is cleaned");
+    }
     assert_eq!(transactions, run("lfs95/tpcb"), "threads do not show");
 }
 
@@ -29,6 +36,25 @@ fn micro_benchmarks() {
     assert!(ours(&run("lfs92/smallfile"), "create: LFS over FFS") > 4.0);
     let large = run("lfs92/largefile");
     assert!(ours(&large, "LFS, random write") > ours(&large, "FFS, random write"));
+}
+
+#[test]
+fn hardware_of_another_study() {
+    let scaled = run("lfs95/scaled");
+    let slower = ours(&scaled, "Sprite's hardware: the processor so many times slower");
+    assert!((2.5..3.2).contains(&slower), "28.5 and 10 MIPS: {slower}");
+    assert!(ours(&scaled, "small files, create: as Sprite LFS over as SunOS FFS") > 4.0);
+    assert!(scaled.rows.iter().all(|row| row.ours > 0.0 && row.ours < 1e13), "{:?}", scaled.rows);
+}
+
+/// Users who compute nothing gain by a log; whoever computes is as fast anywhere, until the disk is what all wait for.
+#[test]
+fn andrew_with_several_users() {
+    let andrew = run("hbench01/andrew");
+    let of = |what: &str| ours(&andrew, what);
+    assert!(of("1 user, computing takes no time: LFS over FFS") > 1.2);
+    assert!(of("1 user: LFS over FFS") < of("1 user, computing takes no time: LFS over FFS"));
+    assert!(andrew.rows.iter().all(|row| (0.1..100.0).contains(&row.ours)), "{:?}", andrew.rows);
 }
 
 /// What theory and the counts of the real log say, not the simulator's own.

@@ -24,6 +24,8 @@ pub struct CleanerCounters {
     pub plugged_bytes: u64,
     /// How often an operation had to wait for room.
     pub stalls: u64,
+    /// How often it had to wait until all segments worth cleaning were clean.
+    pub sweeps: u64,
 }
 
 impl CleanerCounters {

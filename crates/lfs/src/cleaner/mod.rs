@@ -1,9 +1,10 @@
 //! The cleaner: makes clean segments by moving what is live out of others.
 //!
 //! It works as a daemon, below a low-water mark of clean segments and in idle time, or in the name of a process that has to
-//! wait for room. A pass reads a few segments whole, finds what is live in them (an entry of a segment is live if its file's
-//! pointer still leads there), makes that dirty, and has the segment writer write it, the oldest files first. The
-//! segments are empty then, and clean when both superblocks know that (`checkpoint`).
+//! wait for room; or not before the log is full, and then until everything worth it is clean (`cleaning=all`). A pass reads a
+//! few segments whole, finds what is live in them (an entry of a segment is live if its file's pointer still leads there),
+//! makes that dirty, and has the segment writer write it, the oldest files first. The segments are empty then, and clean when
+//! both superblocks know that (`checkpoint`).
 
 mod counters;
 mod moving;
@@ -11,7 +12,7 @@ mod plug;
 
 use crate::checkpoint::IFILE;
 use crate::format::{NDADDR, SegNo, summary_flags};
-use crate::policy::{Candidate, CleanerPolicy, Sort, value};
+use crate::policy::{Candidate, CleanerPolicy, Cleaning, Sort, value};
 use crate::segment::{INODE, INODE_BYTES, Scope, Segment, SegmentState, Written};
 use crate::volume::{Lfs, pointers, with_overhead};
 pub use counters::CleanerCounters;
@@ -38,6 +39,8 @@ pub(crate) struct Cleaner {
     active: bool,
     /// Segments that the log had taken when nothing was worth cleaning: not again before it has taken another.
     idle_since: Option<u64>,
+    /// Segments that the log had taken when all of them had been cleaned.
+    swept: Option<u64>,
     /// The most clean segments since it became active.
     best: u32,
     /// Segments moved since there were that many, and since anybody else wanted room.
@@ -68,7 +71,7 @@ fn share(nseg: u32, percent: u32) -> u32 {
 impl Lfs {
     /// Fewer clean segments than this: the daemon works.
     fn low_water(&self) -> u32 {
-        if self.options.low_percent == 0 {
+        if self.options.low_percent == 0 || self.options.cleaning == Cleaning::All {
             return 0;
         }
         let wanted = share(self.g.nseg, self.options.low_percent).max(6).min(self.g.nseg / 3);
@@ -93,7 +96,8 @@ impl Lfs {
 
     /// How long nobody may have called before it works in idle time; `None` if there is nothing to do.
     pub(crate) fn idle_cleaning_after_ns(&self, _cx: &Cx) -> Option<u64> {
-        let on = self.options.idle_ms > 0 && self.options.cleaner != CleanerPolicy::Off;
+        let ahead = self.options.cleaning == Cleaning::Ahead && self.options.cleaner != CleanerPolicy::Off;
+        let on = self.options.idle_ms > 0 && ahead;
         let enough = self.log.clean >= self.high_water() || self.cleaner.idle_since == Some(self.log.taken);
         (on && !enough).then_some(self.options.idle_ms.saturating_mul(1_000_000))
     }
@@ -183,6 +187,50 @@ impl Lfs {
         self.checkpoint_twice(cx)
     }
 
+    /// Cleans all that is worth it, in the name of whoever needs room (`cleaning=all`): every segment that was written before.
+    ///
+    /// There is a checkpoint behind a pass only where the log has no room for the next one, or much is dirty: the indirect blocks
+    /// above what moves, which segments have in common, are written once for many of them.
+    pub(crate) fn clean_all(&mut self, cx: &mut Cx) -> Result<(), Errno> {
+        // Since the last time nothing has been written that could have gone out of use.
+        if self.cleaner.swept == Some(self.log.taken) || self.checkpoint_twice(cx).is_err() {
+            return Ok(());
+        }
+        self.counters.cleaner.sweeps += 1;
+        // What is written meanwhile is not moved again.
+        let written = |segment: &Segment| (segment.state == SegmentState::Dirty).then_some(segment.turn);
+        let before: Vec<Option<u32>> = self.log.segments.iter().map(written).collect();
+        let is_old = |number: SegNo, segment: &Segment| before.get(number.0 as usize) == Some(&Some(segment.turn));
+        // Each pass moves a segment at least, or its checkpoint makes one clean.
+        for _ in 0..2 * before.len() {
+            let reserve = self.reserve_segments();
+            let least = if self.log.clean <= reserve { NEEDED_SEGMENTS.max(reserve as usize) } else { 1 };
+            let victims = self.choose_of(cx, self.options.cleaner, least, is_old);
+            if victims.is_empty() {
+                let clean = self.log.clean;
+                if !self.log.has_emptied() {
+                    break;
+                }
+                self.checkpoint_twice(cx)?;
+                if self.log.clean <= clean {
+                    break;
+                }
+                continue;
+            }
+            if self.prefers_plugging(&victims, false) {
+                break;
+            }
+            self.read_segments(cx, &victims);
+            self.move_live(cx, &victims)?;
+            if self.has_much_dirty(cx) {
+                self.checkpoint_twice(cx)?;
+            }
+        }
+        self.checkpoint_twice(cx)?;
+        self.cleaner.swept = Some(self.log.taken);
+        Ok(())
+    }
+
     /// Cleans some segments; says whether more are clean than before.
     pub(crate) fn clean_some(&mut self, cx: &mut Cx) -> Result<bool, Errno> {
         let clean = self.log.clean;
@@ -192,6 +240,17 @@ impl Lfs {
 
     /// The segments most worth cleaning, as many as memory and the log have room for.
     fn choose(&self, cx: &Cx, policy: CleanerPolicy, least: usize) -> Vec<SegNo> {
+        self.choose_of(cx, policy, least, |_, _| true)
+    }
+
+    /// The same of those that may be cleaned.
+    fn choose_of(
+        &self,
+        cx: &Cx,
+        policy: CleanerPolicy,
+        least: usize,
+        may_be: impl Fn(SegNo, &Segment) -> bool,
+    ) -> Vec<SegNo> {
         if policy == CleanerPolicy::Off {
             return Vec::new();
         }
@@ -205,7 +264,7 @@ impl Lfs {
             if segment.state != SegmentState::Dirty || live == 0 || !worth || segment.leaving {
                 continue;
             }
-            if self.empties_itself(segment) {
+            if self.empties_itself(segment) || !may_be(SegNo(number), segment) {
                 continue;
             }
             let candidate = Candidate {

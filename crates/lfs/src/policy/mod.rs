@@ -4,4 +4,4 @@ mod choose;
 mod options;
 
 pub(crate) use choose::{Candidate, value};
-pub use options::{CleanerPolicy, Discard, Indirect, Options, Order, Sort};
+pub use options::{CleanerPolicy, Cleaning, Discard, Indirect, Options, Order, Sort};

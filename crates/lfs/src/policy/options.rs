@@ -29,6 +29,18 @@ pub enum Sort {
     Found,
 }
 
+/// When segments are cleaned.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Cleaning {
+    /// Ahead of need: a daemon keeps segments clean, beside what processes do, between two marks and in idle time.
+    #[default]
+    Ahead,
+    /// Not before the log is full. Then whoever needs room waits until all segments that are worth it are clean: the best case of the
+    /// arithmetic of Seltzer et al. (USENIX 1995, section 4), which fills the disk, stops, cleans all of it and goes on.
+    All,
+}
+
 /// How a partial segment goes to the disk.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -70,6 +82,8 @@ pub enum Discard {
 pub struct Options {
     /// Which segments are cleaned.
     pub cleaner: CleanerPolicy,
+    /// When they are.
+    pub cleaning: Cleaning,
     /// In which order.
     pub sort: Sort,
     /// How partial segments are written.
@@ -102,6 +116,7 @@ impl Default for Options {
     fn default() -> Options {
         Options {
             cleaner: CleanerPolicy::default(),
+            cleaning: Cleaning::default(),
             sort: Sort::default(),
             order: Order::default(),
             discard: Discard::default(),
@@ -127,12 +142,18 @@ struct Key {
     show: fn(&Options) -> Option<String>,
 }
 
-const KEYS: [Key; 14] = [
+const KEYS: [Key; 15] = [
     Key {
         name: "cleaner",
         values: "cost-benefit|greedy|netbsd|off",
         set: |o, v| pick(&mut o.cleaner, v, &CLEANERS),
         show: |o| name(o.cleaner, &CLEANERS),
+    },
+    Key {
+        name: "cleaning",
+        values: "ahead|all",
+        set: |o, v| pick(&mut o.cleaning, v, &CLEANINGS),
+        show: |o| name(o.cleaning, &CLEANINGS),
     },
     Key { name: "sort", values: "age|found", set: |o, v| pick(&mut o.sort, v, &SORTS), show: |o| name(o.sort, &SORTS) },
     Key {
@@ -215,6 +236,7 @@ const CLEANERS: [(&str, CleanerPolicy); 4] = [
     ("netbsd", CleanerPolicy::Netbsd),
     ("off", CleanerPolicy::Off),
 ];
+const CLEANINGS: [(&str, Cleaning); 2] = [("ahead", Cleaning::Ahead), ("all", Cleaning::All)];
 const SORTS: [(&str, Sort); 2] = [("age", Sort::Age), ("found", Sort::Found)];
 const INDIRECT: [(&str, Indirect); 2] = [("with", Indirect::With), ("late", Indirect::Late)];
 const DISCARDS: [(&str, Discard); 2] = [("off", Discard::Off), ("on", Discard::On)];
@@ -253,6 +275,18 @@ impl Options {
         set
     }
 
+    /// Of the keys that a target has given, one that would do nothing beside the others, and why.
+    pub fn without_effect(&self, given: &[&str]) -> Option<(&'static str, &'static str)> {
+        if self.cleaning != Cleaning::All {
+            return None;
+        }
+        if self.cleaner == CleanerPolicy::Off {
+            return Some(("cleaning", "without a cleaner there is nothing to clean with"));
+        }
+        let key = ["low", "high", "idle"].into_iter().find(|key| given.contains(key))?;
+        Some((key, "with cleaning=all, segments are cleaned when the log is full, and at no other time"))
+    }
+
     /// The words there are, with what stands for their values: `cleaner=cost-benefit|greedy|netbsd|off` …
     pub fn words() -> impl Iterator<Item = String> {
         KEYS.iter().map(|key| format!("{}={}", key.name, key.values))
@@ -283,6 +317,7 @@ mod tests {
             "high=30",
             "segment=512k",
             "indirect=late",
+            "cleaning=all",
         ] {
             assert!(options.set(word), "{word}");
         }
@@ -290,7 +325,7 @@ mod tests {
         let mut again = Options::default();
         assert!(options.to_string().split(',').all(|word| again.set(word)), "{options}");
         assert_eq!(again, options);
-        for wrong in ["cleaner=best", "cleaner", "low=91", "segment=1", "bsize=4q", "realloc"] {
+        for wrong in ["cleaner=best", "cleaner", "cleaning=some", "low=91", "segment=1", "bsize=4q", "realloc"] {
             assert!(!options.set(wrong), "{wrong}");
         }
         assert_eq!(again, options);

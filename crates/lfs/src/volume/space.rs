@@ -12,7 +12,7 @@
 
 use super::{INODE_LBN, Lfs};
 use crate::format::DINODE_BYTES;
-use crate::policy::{CleanerPolicy, Indirect, Order};
+use crate::policy::{CleanerPolicy, Cleaning, Indirect, Order};
 use crate::segment::Scope;
 use kernel::{Cx, Ino};
 use posix::Errno;
@@ -130,6 +130,12 @@ impl Lfs {
             return Ok(());
         }
         self.counters.cleaner.stalls += 1;
+        if self.options.cleaning == Cleaning::All && self.options.cleaner != CleanerPolicy::Off {
+            self.clean_all(cx)?;
+            if self.needed_bytes(cx) + wanted <= self.log.room_bytes() {
+                return Ok(());
+            }
+        }
         let mut need = false;
         for _ in 0..PASSES_MAX {
             let before = self.log.room_bytes().saturating_sub(self.needed_bytes(cx));
@@ -179,9 +185,14 @@ impl Lfs {
     /// Writes what is dirty if it is too much.
     #[inline]
     pub(crate) fn write_if_much(&mut self, cx: &mut Cx) {
-        if cx.cache().dirty_bytes() > self.dirty_max_bytes(cx) {
+        if self.has_much_dirty(cx) {
             self.write_dirty(cx);
         }
+    }
+
+    /// Whether more is dirty than may be.
+    pub(crate) fn has_much_dirty(&self, cx: &Cx) -> bool {
+        cx.cache().dirty_bytes() > self.dirty_max_bytes(cx)
     }
 
     /// What may be dirty before it is written.

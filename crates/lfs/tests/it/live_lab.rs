@@ -2,7 +2,7 @@
 
 use crate::netbsd::passes;
 use device::fixed::FixedDevice;
-use kernel::{Lab, Machine, Setup, payload};
+use kernel::{DeviceCounters, Lab, Machine, Setup, payload};
 use lfs::mkfs::{MkfsOptions, mkfs};
 use lfs::{Checkpoint, Counters, Image, Lfs, MemoryStore, Options};
 use posix::{At, Call, Fd, FileSystem, Mode, OpenFlags};
@@ -13,15 +13,21 @@ const SIZE: u64 = 8 << 20;
 struct Done {
     disk: MemoryStore,
     counters: Counters,
+    /// What the disk was asked for: it knows no cleaner.
+    device: DeviceCounters,
     now_ns: u64,
     utilisations: Vec<f64>,
 }
 
 fn lab(words: &str, disk: &Arc<Mutex<MemoryStore>>) -> Lab<Lfs> {
+    lab_of(SIZE, words, disk)
+}
+
+fn lab_of(size_bytes: u64, words: &str, disk: &Arc<Mutex<MemoryStore>>) -> Lab<Lfs> {
     let mut options = Options::default();
     assert!(words.split(',').all(|word| options.set(word)), "{words}");
-    let mkfs_options = MkfsOptions { bsize: 4096, fsize: 512, ssize: Some(128 << 10), ..MkfsOptions::new(SIZE) };
-    let mut store = MemoryStore(vec![0; SIZE as usize]);
+    let mkfs_options = MkfsOptions { bsize: 4096, fsize: 512, ssize: Some(128 << 10), ..MkfsOptions::new(size_bytes) };
+    let mut store = MemoryStore(vec![0; size_bytes as usize]);
     mkfs(&mut store, &mkfs_options).unwrap();
     let volume = Lfs::load(&mut store, options).unwrap();
     *disk.lock().unwrap() = store;
@@ -29,7 +35,7 @@ fn lab(words: &str, disk: &Arc<Mutex<MemoryStore>>) -> Lab<Lfs> {
     machine.memory.buffer_cache_bytes.value = 1 << 20;
     let (target, drive) = ("lfs".into(), "fixed".into());
     let setup = Setup { machine, target, drive, epoch_ns: 820_000_000_000_000_000 };
-    let device = Box::new(FixedDevice::new(SIZE, 5_000_000));
+    let device = Box::new(FixedDevice::new(size_bytes, 5_000_000));
     Lab::with_image(volume, device, setup, payload::Image::full(disk.clone())).unwrap()
 }
 
@@ -44,8 +50,12 @@ fn content(n: usize, turn: usize) -> Vec<u8> {
 
 /// 300 files of 16 KB, of which some are written anew again and again, with a pause behind each.
 fn run(words: &str, pause_ms: u64) -> Done {
+    run_on(SIZE, words, pause_ms)
+}
+
+fn run_on(size_bytes: u64, words: &str, pause_ms: u64) -> Done {
     let disk = Arc::new(Mutex::new(MemoryStore(Vec::new())));
-    let mut lab = lab(words, &disk);
+    let mut lab = lab_of(size_bytes, words, &disk);
     let write = |lab: &mut Lab<Lfs>, n: usize, turn: usize| {
         let path = format!("file {n}");
         let flags = if turn == 0 { OpenFlags::CREATE_NEW } else { OpenFlags::WRITE };
@@ -64,7 +74,7 @@ fn run(words: &str, pause_ms: u64) -> Done {
         write(&mut lab, n, step);
         lab.pause_ns(pause_ms * 1_000_000);
     }
-    let counters = lab.volume().counters().clone();
+    let (counters, device) = (lab.volume().counters().clone(), lab.counters().device);
     let utilisations = lab.volume().segment_utilisations().collect();
     let now_ns = lab.now_ns();
     let volume = lab.unmount().unwrap();
@@ -87,7 +97,7 @@ fn run(words: &str, pause_ms: u64) -> Done {
         assert!(found == content(n, turn), "{words}: file {n}");
     }
     drop(image);
-    Done { disk, counters, now_ns, utilisations }
+    Done { disk, counters, device, now_ns, utilisations }
 }
 
 #[test]
@@ -101,6 +111,33 @@ fn the_cleaner_keeps_up() {
         assert!(done.counters.write_cost() > 1.0 && done.counters.write_cost() < 10.0, "{words}: {cleaner:?}");
         assert!(done.utilisations.iter().all(|u| (0.0..=1.0).contains(u)));
     }
+}
+
+/// The daemon does nothing; when the log is full all of it is cleaned, and a long time is left until it is full again. What that has cost
+/// the disk says itself: the new data are what it takes where there is room for all of it.
+#[test]
+fn all_of_the_log_is_cleaned_when_it_is_full() {
+    let roomy = run_on(8 * SIZE, "cleaner=greedy,cleaning=all,plug=0", 0);
+    assert_eq!((roomy.counters.cleaner.stalls, roomy.counters.cleaner.sweeps), (0, 0));
+    for words in ["cleaner=greedy,cleaning=all,plug=0", "cleaner=cost-benefit,cleaning=all,order=barrier,plug=0"] {
+        let done = run(words, 0);
+        let cleaner = &done.counters.cleaner;
+        assert!(cleaner.sweeps >= 2 && cleaner.stalls < 2 * cleaner.sweeps, "{words}: {cleaner:?}");
+        assert!(cleaner.segments > 5 * cleaner.sweeps, "{words}: {cleaner:?}");
+        let (read, written) = (done.device.read_bytes as f64, done.device.write_bytes as f64);
+        let by_disk = (read + written) / roomy.device.write_bytes as f64;
+        let by_cleaner = done.counters.write_cost();
+        println!("{words}: write cost {by_disk} by the disk, {by_cleaner} by the cleaner; {cleaner:?}");
+        assert!((by_disk / by_cleaner - 1.0).abs() < 0.05, "{words}: {by_disk} by the disk, {by_cleaner}");
+    }
+}
+
+/// However long nobody calls.
+#[test]
+fn what_is_cleaned_as_a_whole_is_not_cleaned_in_idle_time() {
+    let done = run("cleaner=greedy,cleaning=all,plug=0", 3000);
+    let cleaner = &done.counters.cleaner;
+    assert!(cleaner.sweeps >= 1 && cleaner.stalls < 2 * cleaner.sweeps, "{cleaner:?}");
 }
 
 #[test]

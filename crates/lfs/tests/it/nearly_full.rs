@@ -140,13 +140,14 @@ fn write_over(disk: &mut Disk, case: Case) {
     assert!(problems.is_empty(), "{case:?}: {problems:?}");
 }
 
-const WORDS: [&str; 6] = [
+const WORDS: [&str; 7] = [
     "cleaner=greedy,plug=0",
     "cleaner=cost-benefit,low=1,high=3,plug=90",
     "cleaner=netbsd,plug=80",
     "cleaner=greedy,low=1,high=3,plug=0",
     "cleaner=greedy,plug=80",
     "cleaner=cost-benefit,plug=0",
+    "cleaner=greedy,cleaning=all",
 ];
 
 /// All policies at all of these shares if `FSAGE_LFS_NEARLY_FULL` is set, else two policies at two.
@@ -189,6 +190,12 @@ fn larger_segments() {
         let minfreeseg = Some(7);
         written_over(Case { size_mb: 32, bsize: 4096, fsize: 4096, ssize_kb: 256, minfreeseg, words, fill });
     });
+}
+
+#[test]
+fn cleaned_as_a_whole() {
+    let (words, minfreeseg) = ("cleaner=cost-benefit,cleaning=all,plug=0", Some(7));
+    written_over(Case { size_mb: 8, bsize: 4096, fsize: 4096, ssize_kb: 128, minfreeseg, words, fill: 98 });
 }
 
 /// Checkpoints of an inode map of many blocks, all of which change: they were written several times each, more than was

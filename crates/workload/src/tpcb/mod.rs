@@ -44,6 +44,8 @@ const BRANCH_AND_TELLER_PAGES: u64 = 5;
 const HISTORY_BYTES: u64 = 50;
 /// What a transaction appends to the log: images of three records before and after, and the history's.
 const LOG_BYTES: u64 = 1024;
+/// The [count](crate::Count) of what one of them took at most, microseconds.
+pub const LONGEST: &str = "longest transaction, microseconds";
 /// How often the account file is filled from start to end, in pieces.
 const SIGNAL_EVERY: u64 = 64;
 
@@ -367,8 +369,11 @@ impl Database {
     fn timed(&mut self, driver: &mut Driver<'_>) -> Result<Sample, WorkloadError> {
         driver.begin_warm()?;
         let before = self.tally;
+        let mut longest_ns = 0;
         for _ in 0..self.options.transactions {
+            let start_ns = driver.spent_ns();
             self.transaction(driver)?;
+            longest_ns = longest_ns.max(driver.spent_ns() - start_ns);
         }
         let read = self.tally.pages_read - before.pages_read;
         let written = self.tally.pages_written - before.pages_written;
@@ -378,6 +383,7 @@ impl Database {
             ("account pages read", read),
             ("account pages written", written),
             ("transactions before measuring", before.transactions),
+            (LONGEST, longest_ns / 1000),
             ("file system in use at the start, permille", permille),
         ]))
     }

@@ -1,6 +1,7 @@
 //! The workloads of users and servers: scripts side by side, builds, trees and news.
 
 use crate::fake::Fake;
+use posix::FileSystem as _;
 use workload::{
     BenchResult, Benchmark as _, Phase, Repeat, Round, TimedBy, Unit, WorkloadError, andrew, netnews, sdet, ssh_build,
 };
@@ -83,7 +84,7 @@ fn a_package_is_unpacked_configured_and_built() {
 #[test]
 fn the_five_phases_of_andrew() {
     let mut fs = Fake::default();
-    let options = andrew::Options { copies: 3, cpu: 1.0, repeat: Repeat::once() };
+    let options = andrew::Options { copies: 3, users: vec![], cpu: 1.0, repeat: Repeat::once() };
     let result = workload::run_on(&mut fs, &options, &mut |_| {}).unwrap();
     assert_eq!(phases(&result), [Phase::Mkdir, Phase::Copy, Phase::Stat, Phase::Read, Phase::Compile]);
     let phases = &result.targets[0].points[0].phases;
@@ -95,6 +96,29 @@ fn the_five_phases_of_andrew() {
     assert_eq!((read.files, read.bytes * 2), (3 * 70, round(&result, Phase::Copy).bytes));
     assert!(round(&result, Phase::Compile).elapsed_ns >= 3 * (35 * 200 + 300) * 1_000_000);
     assert!(empty(&fs));
+}
+
+/// Each user's work is what one alone does, and computing is shared: with one processor, twice as many take twice as long.
+#[test]
+fn users_of_andrew_work_side_by_side() {
+    let mut fs = Fake::default();
+    let options = andrew::Options { copies: 2, users: vec![1, 2, 4], cpu: 1.0, repeat: Repeat::once() };
+    let result = workload::run_on(&mut fs, &options, &mut |_| {}).unwrap();
+    let rounds: Vec<&Round> = result.targets[0].points.iter().map(|point| &point.phases[0].rounds[0]).collect();
+    for (round, users) in rounds.iter().zip([1, 2, 4]) {
+        assert_eq!((round.completed, round.timed_by), (users, TimedBy::Clock));
+        assert_eq!((round.files, round.calls), (users * rounds[0].files, users * rounds[0].calls));
+        let alone_ns = 2 * (35 * 200 + 300) * 1_000_000 / u64::from(fs.environment().cpus.max(1));
+        assert!(round.elapsed_ns >= users * alone_ns, "{users}: {round:?}");
+    }
+    assert!(empty(&fs));
+    let refused = |users: Vec<u32>| {
+        let options = andrew::Options { users, ..andrew::Options::quick() };
+        assert!(matches!(options.check(), Err(WorkloadError::Options(_))), "{options:?}");
+    };
+    refused(vec![0]);
+    refused(vec![2, 2]);
+    refused(vec![1001]);
 }
 
 #[test]
@@ -132,7 +156,8 @@ fn the_seed_decides_everything() {
         let repeat = Repeat { seed, ..Repeat::once() };
         let mut fs = Fake::default();
         workload::run_on(&mut fs, &sdet::Options { repeat, ..shop(vec![2], 0.5) }, &mut |_| {}).unwrap();
-        workload::run_on(&mut fs, &andrew::Options { repeat, copies: 1, cpu: 0.5 }, &mut |_| {}).unwrap();
+        workload::run_on(&mut fs, &andrew::Options { repeat, copies: 1, users: vec![], cpu: 0.5 }, &mut |_| {})
+            .unwrap();
         workload::run_on(&mut fs, &ssh_build::Options { repeat, packages: 1, cpu: 0.5 }, &mut |_| {}).unwrap();
         let news = netnews::Options {
             articles: 50,

@@ -246,12 +246,16 @@ pub struct NetnewsArgs {
 
 /// The Andrew benchmark: make directories, copy, stat, read, compile.
 ///
-/// Howard et al., TOCS 1988, on a tree of 70 files that is built in.
+/// Howard et al., TOCS 1988, on a tree of 70 files that is built in. With --users several go through the five phases at
+/// the same time, each at their own pace.
 #[derive(clap::Args, Debug)]
 pub struct AndrewArgs {
     /// Copies of the tree that each phase goes through (default: 10).
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     copies: Option<u32>,
+    /// Numbers of users at the same time, separated by commas, each with trees of their own: scripts an hour.
+    #[arg(long, value_name = "N", value_delimiter = ',')]
+    users: Vec<u32>,
     /// Computing times, as a multiple of a workstation's of 1999 (default: 1; 0: none).
     #[arg(long, value_name = "FACTOR")]
     cpu: Option<f64>,
@@ -395,6 +399,11 @@ impl NetnewsArgs {
 impl AndrewArgs {
     fn options(&self, quick: bool, repeat: Repeat) -> failure::Result<andrew::Options> {
         let base = if quick { andrew::Options::quick() } else { andrew::Options::default() };
-        Ok(andrew::Options { copies: self.copies.unwrap_or(base.copies), cpu: self.cpu.unwrap_or(base.cpu), repeat })
+        Ok(andrew::Options {
+            copies: self.copies.unwrap_or(base.copies),
+            users: self.users.clone(),
+            cpu: self.cpu.unwrap_or(base.cpu),
+            repeat,
+        })
     }
 }

@@ -78,6 +78,7 @@ pub fn cases(bytes: bool) -> Vec<Case> {
         "cleaner=cost-benefit,order=barrier,memory=1M",
         "cleaner=greedy,dirty=5,indirect=late",
         "cleaner=off",
+        "cleaner=cost-benefit,cleaning=all",
     ];
     let shapes = [
         (4096, 512, 64 << 10),
