@@ -35,9 +35,13 @@ fn printed(command: &str, directory: &Path) -> String {
             let output = command.output().unwrap();
             let status = output.status.code().expect("it exited by itself");
             let status = if status == 0 { String::new() } else { format!("? {status}\n") };
-            // A mount whose server another test has killed is taken down by whichever command comes next, and told by it.
+            // A mount whose server another test has killed is taken down by whichever command comes next, and told by it. How far it is tells a
+            // command that takes long, on a busy machine.
             let messages = text(&output.stderr);
-            let own = messages.lines().filter(|line| !line.ends_with("unmounted, left by a run that was killed"));
+            let of_others = |line: &str| line.ends_with("unmounted, left by a run that was killed");
+            let of_progress =
+                |line: &str| line.contains(" %, about ") && line.ends_with(" left") || line.contains(": for ");
+            let own = messages.lines().filter(|line| !of_others(line) && !of_progress(line));
             format!("{status}{}{}", own.flat_map(|line| [line, "\n"]).collect::<String>(), text(&output.stdout))
         }
         ["cat", file] => std::fs::read_to_string(directory.join(file)).unwrap(),

@@ -178,13 +178,13 @@ const KEYS: [Key; 15] = [
         name: "low",
         values: "PERCENT",
         set: |o, v| number(v, 0, 90).map(|n| o.low_percent = n as u32).is_some(),
-        show: |o| Some(o.low_percent.to_string()),
+        show: |o| o.cleans_ahead().then(|| o.low_percent.to_string()),
     },
     Key {
         name: "high",
         values: "PERCENT",
         set: |o, v| number(v, 1, 95).map(|n| o.high_percent = n as u32).is_some(),
-        show: |o| Some(o.high_percent.to_string()),
+        show: |o| o.cleans_ahead().then(|| o.high_percent.to_string()),
     },
     Key {
         name: "plug",
@@ -202,7 +202,7 @@ const KEYS: [Key; 15] = [
         name: "idle",
         values: "MILLISECONDS|0",
         set: |o, v| number(v, 0, 86_400_000).map(|n| o.idle_ms = n).is_some(),
-        show: |o| Some(o.idle_ms.to_string()),
+        show: |o| o.cleans_ahead().then(|| o.idle_ms.to_string()),
     },
     Key {
         name: "dirty",
@@ -275,6 +275,11 @@ impl Options {
         set
     }
 
+    /// Whether the cleaner runs before the log is full, so that when and how far it does means something.
+    fn cleans_ahead(&self) -> bool {
+        self.cleaning == Cleaning::Ahead
+    }
+
     /// Of the keys that a target has given, one that would do nothing beside the others, and why.
     pub fn without_effect(&self, given: &[&str]) -> Option<(&'static str, &'static str)> {
         if self.cleaning != Cleaning::All {
@@ -317,7 +322,6 @@ mod tests {
             "high=30",
             "segment=512k",
             "indirect=late",
-            "cleaning=all",
         ] {
             assert!(options.set(word), "{word}");
         }
@@ -325,6 +329,14 @@ mod tests {
         let mut again = Options::default();
         assert!(options.to_string().split(',').all(|word| again.set(word)), "{options}");
         assert_eq!(again, options);
+        // What does nothing beside it is not said: pasted back, it would be refused.
+        let mut all = Options::default();
+        assert!(all.set("cleaning=all"));
+        let said = all.to_string();
+        assert!(
+            said.contains("cleaning=all") && ["low=", "high=", "idle="].iter().all(|word| !said.contains(word)),
+            "{said}"
+        );
         for wrong in ["cleaner=best", "cleaner", "cleaning=some", "low=91", "segment=1", "bsize=4q", "realloc"] {
             assert!(!options.set(wrong), "{wrong}");
         }
