@@ -414,6 +414,30 @@ fn killed_at_any_time_it_leaves_what_fsck_repairs() {
     }
 }
 
+/// A sweep in a mount namespace that was made before did not see the mount, took it for gone and forgot it: it stayed, dead, and no later command took it
+/// down. Seen in a suite whose other tests run commands in namespaces of their own.
+#[test]
+fn a_dead_mount_is_left_to_those_who_see_it() {
+    if !need(Need::Fuse) || !need(Need::Mount) {
+        return;
+    }
+    let (_, make, source) = SYSTEMS[0];
+    let place = Place::new(make, source);
+    let mut command = Command::new("unshare");
+    command.args(["--mount", "--propagation", "private", "sh", "-c", "read go && exec \"$0\" drive list"]);
+    command.arg(env!("CARGO_BIN_EXE_fsage")).stdin(Stdio::piped()).stdout(Stdio::null());
+    let mut elsewhere = Running::start(&mut command);
+    let namespace = |process: &str| fs::read_link(format!("/proc/{process}/ns/mnt")).unwrap();
+    until("it is elsewhere", || namespace(&elsewhere.pid().to_string()) != namespace("self"));
+    let server = place.serve(&[]);
+    server.signal("KILL");
+    server.ends();
+    elsewhere.child.stdin.take().unwrap().write_all(b"go\n").unwrap();
+    assert!(elsewhere.ends().success());
+    succeeds(&run(place.at(), &["drive", "list"]));
+    until("the dead mount is gone", || !place.is_mounted());
+}
+
 /// A killed mount of Soft Updates is used at once, and what the crash has left is given back beside that. The full check is the judge: it finds something
 /// before, and nothing after.
 #[test]

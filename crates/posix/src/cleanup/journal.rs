@@ -24,7 +24,37 @@ struct Journal {
     /// The machine's name. Of another boot, where there is no lock, only a process of this machine is known to be gone.
     #[serde(default)]
     host: Option<String>,
+    #[serde(default)]
+    namespaces: Option<Namespaces>,
     resources: Vec<Resource>,
+}
+
+/// Where a process sees its mounts, and its fellows (namespaces(7)), as the kernel calls them.
+#[derive(Serialize, Deserialize)]
+struct Namespaces {
+    mounts: String,
+    processes: String,
+}
+
+impl Namespaces {
+    fn own() -> Option<Namespaces> {
+        let of =
+            |kind: &str| Some(std::fs::read_link(Path::new("/proc/self/ns").join(kind)).ok()?.to_str()?.to_owned());
+        Some(Namespaces { mounts: of("mnt")?, processes: of("pid")? })
+    }
+
+    /// Whether somebody else may see the mounts of this one, and we do not: what we find missing may be there. A namespace in which no process is
+    /// left has no mounts any more.
+    fn is_anothers(&self) -> bool {
+        let Some(own) = Namespaces::own() else { return false };
+        if own.mounts == self.mounts {
+            return false;
+        }
+        let is_there = |process: std::fs::DirEntry| {
+            std::fs::read_link(process.path().join("ns/mnt")).is_ok_and(|name| name.as_os_str() == self.mounts.as_str())
+        };
+        own.processes != self.processes || std::fs::read_dir("/proc").into_iter().flatten().flatten().any(is_there)
+    }
 }
 
 /// 1 knew no files, 2 no locks, 3 nothing served.
@@ -88,6 +118,10 @@ fn sweep_one(path: &Path, report: &mut SweepReport) {
         Err(_) => return,
     };
     if is_locked(path).unwrap_or_else(|| is_alive(&journal)) {
+        return;
+    }
+    // Told by one who does not see what is mounted, it would be forgotten, and the mount would stay.
+    if journal.boot == boot_id() && journal.namespaces.as_ref().is_some_and(Namespaces::is_anothers) {
         return;
     }
     // In an overlay of the directory with the journal, its lock is another; those of the directories themselves are not.
@@ -237,8 +271,9 @@ pub(super) fn write(list: &[super::Listed]) {
     }
     let Some(own) = own.as_ref() else { return };
     let resources = list.iter().map(|listed| listed.resource.clone()).collect();
-    let host = Some(host_name());
-    let _ = replace(&own.path, &Journal { version: VERSION, pid, start_ticks, boot: boot_id(), host, resources });
+    let (host, namespaces) = (Some(host_name()), Namespaces::own());
+    let journal = Journal { version: VERSION, pid, start_ticks, boot: boot_id(), host, namespaces, resources };
+    let _ = replace(&own.path, &journal);
 }
 
 fn replace(path: &Path, journal: &Journal) -> io::Result<()> {
@@ -305,7 +340,9 @@ mod tests {
         let pid = std::process::id();
         let start_ticks = start_ticks(pid).unwrap();
         let host = Some(host_name());
-        let mut journal = Journal { version: VERSION, pid, start_ticks, boot: boot_id(), host, resources: Vec::new() };
+        let namespaces = Namespaces::own();
+        let mut journal =
+            Journal { version: VERSION, pid, start_ticks, boot: boot_id(), host, namespaces, resources: Vec::new() };
         assert!(is_alive(&journal));
         assert!(is_of_the_living(Path::new(&format!("/x/{pid}-{start_ticks}.new"))));
         assert!(!is_of_the_living(Path::new(&format!("/x/{pid}-1.new"))));
