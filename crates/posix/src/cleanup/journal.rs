@@ -121,7 +121,11 @@ fn sweep_one(path: &Path, report: &mut SweepReport) {
         return;
     }
     // Told by one who does not see what is mounted, it would be forgotten, and the mount would stay.
-    if journal.boot == boot_id() && journal.namespaces.as_ref().is_some_and(Namespaces::is_anothers) {
+    let is_mount = |resource: &Resource| matches!(resource, Resource::Mount { .. } | Resource::Served { .. });
+    if journal.resources.iter().any(is_mount)
+        && journal.boot == boot_id()
+        && journal.namespaces.as_ref().is_some_and(Namespaces::is_anothers)
+    {
         return;
     }
     // In an overlay of the directory with the journal, its lock is another; those of the directories themselves are not.
