@@ -51,7 +51,7 @@ for system in $SYSTEMS; do
     chown "$USER_ID" "$SCRATCH/$system-user.home" "$SCRATCH/$system-user.at/here"
 done
 
-echo "commit $(git -C "$(dirname "$0")" rev-parse --short=8 HEAD 2>/dev/null || echo unknown), $(uname -r), $(nproc) processors, load $(cut -d' ' -f1 /proc/loadavg)"
+echo "checkout at $(git -C "$(dirname "$0")" rev-parse --short=8 HEAD 2>/dev/null || echo unknown), $(uname -r), $(nproc) processors, load $(cut -d' ' -f1 /proc/loadavg)"
 echo "system who run predicted_ms carried_ms measured_ms error carried_error calls differences recorded"
 for run in $(seq "$ROUNDS"); do
     for system in $SYSTEMS; do
