@@ -65,6 +65,10 @@ for run in $(seq "$ROUNDS"); do
                 echo "$system $who $run failed: $(tail -n 1 "$SCRATCH/said")"
                 continue
             fi
+            if ! jq -e '.checked' "$SCRATCH/result" >/dev/null; then
+                echo "$system $who $run failed: $(jq -r .unchecked_because "$SCRATCH/result")"
+                continue
+            fi
             jq -r --arg s "$system" --arg w "$who" --arg r "$run" '
                 def error(a; b): (a / b - 1) * 1000 | round / 10;
                 def ms: . / 10000 | round / 100;

@@ -13,6 +13,7 @@ mod observed;
 mod order;
 pub mod present;
 mod rebuild;
+mod rights;
 mod run;
 mod scan;
 mod shared;

@@ -1,9 +1,10 @@
 //! Building the state the workload found: the snapshot's names, and what the trace implies was there.
 //!
 //! Parents first, in snapshot order. Files whose data the trace reads, overwrites or frees get incompressible data; the
-//! others get their length only, since no call can tell. Owners keep read, write and search permission, so that any user
-//! can replay. FIFOs, sockets and devices become empty files: opening them could block for ever.
+//! others get their length only, since no call can tell. Owners have read, write and search permission, so that any user
+//! can replay, but for what refused the traced user. FIFOs, sockets and devices become empty files: opening them could block for ever.
 
+use super::rights::SEARCH;
 use super::scan::{Initial, InitialState};
 use super::translate::set_xattr;
 use super::{Data, ReplayError, ReplayOptions};
@@ -182,7 +183,9 @@ impl<F: FileSystem + ?Sized> Builder<'_, F> {
         match e.kind {
             FileKind::Directory => {
                 self.done.directories += 1;
-                self.call(&Call::Mkdir { at, mode: Mode(e.mode & self.modes & 0o1777 | 0o700) })?;
+                // Who may not search it can still list it, so that it can be removed.
+                let mode = without(e.mode & self.modes & 0o1777 | 0o700, e.lacks & SEARCH);
+                self.call(&Call::Mkdir { at, mode: Mode(mode) })?;
                 self.attribute(at, e)?;
             }
             FileKind::Symlink => {
@@ -206,13 +209,15 @@ impl<F: FileSystem + ?Sized> Builder<'_, F> {
     fn attribute(&mut self, at: At<'_>, e: &Initial) -> Result<(), Errno> {
         let Some(bytes) = e.attribute_bytes else { return Ok(()) };
         match self.call(&set_xattr(at, true, bytes)) {
+            Err(Errno::EACCES) if e.lacks != 0 => Ok(()),
             Err(Errno::EOPNOTSUPP | Errno::EPERM | Errno::ENOSPC | Errno::E2BIG | Errno::ERANGE) => Ok(()),
             other => other.map(|_| ()),
         }
     }
 
     fn file(&mut self, at: At<'_>, e: &Initial, data: Data) -> Result<(), Errno> {
-        let mode = Mode(e.mode & 0o777 | 0o600);
+        // Who makes a file may fill it, whatever its mode.
+        let mode = Mode(without(e.mode & 0o777 | 0o600, e.lacks));
         let fd = self.call(&Call::Open { at, flags: OpenFlags::CREATE_NEW, mode })?.fd()?;
         let filled = self.fill(fd, e, data);
         self.call(&Call::Close { fd })?;
@@ -246,6 +251,11 @@ impl<F: FileSystem + ?Sized> Builder<'_, F> {
     }
 }
 
+/// A mode without rights, of everybody.
+fn without(mode: u16, rights: u8) -> u16 {
+    mode & !(u16::from(rights) * 0o111)
+}
+
 /// Reads every byte and lists every directory of the initial state, so that a replay starts warm.
 pub(super) fn warm<F: FileSystem + ?Sized>(fs: &mut F, root: Fd, initial: &InitialState) -> Result<(), ReplayError> {
     let mut parent = Parent { root, kept: None };
@@ -274,7 +284,7 @@ fn warm_one<F: FileSystem + ?Sized>(fs: &mut F, at: At<'_>, entry: &Initial) -> 
     fs.call(&Call::Stat { at, follow: false }).result?;
     let flags = match entry.kind {
         FileKind::Directory => OpenFlags::DIRECTORY,
-        FileKind::File if entry.needs_data => OpenFlags::READ,
+        FileKind::File if entry.needs_data && entry.lacks == 0 => OpenFlags::READ,
         FileKind::Symlink => return fs.call(&Call::ReadLink { at }).result.map(|_| ()),
         _ => return Ok(()),
     };

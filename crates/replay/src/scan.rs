@@ -2,6 +2,7 @@
 
 use super::ReplayError;
 use super::order::Order;
+use super::rights::{self, Refusals};
 use posix::{Errno, Fallocate, FileKind};
 use rustc_hash::{FxHashMap, FxHashSet};
 use trace::disposition::{copy_ends, disposition};
@@ -85,6 +86,8 @@ pub(super) struct Initial {
     pub size_bytes: u64,
     /// Permission bits.
     pub mode: u16,
+    /// Rights that the traced user did not have to it (4 to read, 2 to write, 1 to search or execute).
+    pub lacks: u8,
     /// Bytes of an attribute that it has.
     pub attribute_bytes: Option<u64>,
     /// Target (symbolic links).
@@ -122,7 +125,7 @@ pub(super) fn scan(
 
 /// What the trace shows of an object.
 #[derive(Debug, Default)]
-struct Shown {
+pub(super) struct Shown {
     /// Whether it could be executed when the trace began: what the trace's first word on that says, `None` where it says nothing.
     executable: Option<bool>,
     /// Bytes of an attribute that was there when the trace began, as the trace's first word on the file's attributes shows; `None` where
@@ -134,6 +137,12 @@ struct Shown {
     changed: bool,
     /// Whether its initial data must really be there: it is read, overwritten or freed.
     needs_data: bool,
+    /// Whether a name was found, missed or made in it.
+    pub(super) searched: bool,
+    /// The rights that it was opened with.
+    pub(super) opened: u8,
+    /// The rights to it that the traced user did not have: bits as in a mode.
+    pub(super) lacks: u8,
 }
 
 struct Scanner {
@@ -145,6 +154,7 @@ struct Scanner {
     /// How many objects were known before the trace was read.
     listed: usize,
     open: FxHashMap<OfdId, (Option<Node>, u64)>,
+    refusals: Refusals,
     /// Calls that set the mode of what may turn out to be a directory.
     modes_set: Vec<(u64, Node)>,
     order: Order,
@@ -168,6 +178,7 @@ impl Scanner {
             names,
             entries,
             open: FxHashMap::default(),
+            refusals: Refusals::default(),
             modes_set: Vec::new(),
             order: Order::default(),
             first_of_thread: FxHashMap::default(),
@@ -352,6 +363,7 @@ impl Scanner {
     /// What a failure proves to be there, or not to be.
     fn failed(&mut self, e: &Event, batch: &Batch) {
         let Some(errno) = e.head.errno else { return };
+        self.refusals.note(e, batch);
         let follow = e.head.flags & flag::NOFOLLOW == 0;
         let (path, kind) = match (errno, &e.call) {
             (Errno::EEXIST, Call::Open { at, .. }) => (at.path, Some(FileKind::File)),
@@ -380,6 +392,7 @@ impl Scanner {
                 if let Walk::Missing { dir, name, last } = self.names.walk(batch.paths.get(path), follow) {
                     // Looked up in, so a directory: anything else would have said ENOTDIR.
                     self.be_kind(dir, Some(FileKind::Directory));
+                    self.names.get_mut(dir).more.searched = true;
                     if last {
                         self.names.note_absent(dir, &name);
                     }
@@ -409,6 +422,7 @@ impl Scanner {
             } else {
                 let node = self.names.add(Some(FileKind::File), None);
                 self.names.attach(*dir, name, node);
+                self.names.get_mut(*dir).more.searched = true;
                 self.grown_names += 1;
                 Some(node)
             }
@@ -423,6 +437,7 @@ impl Scanner {
             self.existing(at.path, batch, follow, kind)
         };
         if let Some(node) = node {
+            self.names.get_mut(node).more.opened |= rights::opened_for(e);
             self.size_seen(node, at.size_before);
             if has(flag::TRUNC) {
                 self.resize(node, 0);
@@ -601,6 +616,10 @@ impl Scanner {
             }
             None => {
                 let node = self.existing(path, batch, true, kind);
+                if let Some(node) = node {
+                    // Opened by whom, is not known: the replay has to open it.
+                    self.names.get_mut(node).more.opened = rights::READ | rights::WRITE;
+                }
                 if let Some(ofd) = ofd {
                     self.open.insert(ofd, (node, self.scan.events.saturating_sub(1)));
                 }
@@ -619,7 +638,9 @@ impl Scanner {
             let unseen = names.get(dir).origin.is_some() && !names.is_absent(dir, name);
             unseen.then(|| if last { names.imply(dir, name, kind) } else { names.imply_directory(dir, name) })
         });
-        let Walk::Found { node, .. } = walk else { return None };
+        let Walk::Found { place, node } = walk else { return None };
+        let looked_in = place.map_or(node, |(dir, _)| dir);
+        self.names.get_mut(looked_in).more.searched = true;
         self.be_kind(node, kind);
         Some(node)
     }
@@ -645,15 +666,17 @@ impl Scanner {
                 false => names.imply_directory(dir, name),
             })
         });
-        match walk {
-            Walk::Missing { dir, name, last: true } => Some((dir, name.into_owned())),
+        let (dir, name) = match walk {
+            Walk::Missing { dir, name, last: true } => (dir, name),
             // The trace says that it was not there: something unseen had removed it.
             Walk::Found { place: Some((dir, name)), .. } => {
                 self.names.detach(dir, &name);
-                Some((dir, name.into_owned()))
+                (dir, name)
             }
-            _ => None,
-        }
+            _ => return None,
+        };
+        self.names.get_mut(dir).more.searched = true;
+        Some((dir, name.into_owned()))
     }
 
     fn finish(mut self, snapshot: &Snapshot) -> Scan {
@@ -663,7 +686,8 @@ impl Scanner {
         let is_directory = |(_, node): &(u64, Node)| self.names.is_dir(*node);
         self.scan.modes_of_directories =
             self.modes_set.iter().filter(|set| is_directory(set)).map(|set| set.0).collect();
-        self.scan.initial = initial_state(&self.names, &self.entries, self.listed, snapshot);
+        let closed = self.refusals.settle(&mut self.names);
+        self.scan.initial = initial_state(&self.names, &self.entries, self.listed, closed, snapshot);
         self.scan
     }
 }
@@ -671,13 +695,16 @@ impl Scanner {
 /// A name of the initial state before all are in order: its directory and object, and the rest.
 type Unordered = (Node, Node, Initial);
 
-/// The snapshot's entries, the directories that lead to them and are not listed in it, and what the trace implied.
+/// The snapshot's entries, the directories that lead to them and are not listed in it, and what the trace implied; without what
+/// is behind directories that no call got through, if there are `closed` ones.
 fn initial_state(
     names: &Tree<Shown>,
     entries: &[Option<(Node, Node)>],
     listed: usize,
+    closed: bool,
     snapshot: &Snapshot,
 ) -> InitialState {
+    let is_hidden = |dir: Node| closed && rights::is_hidden(names, dir);
     let mut out: Vec<Unordered> = Vec::with_capacity(entries.len());
     // The first entry of each object; the root is none.
     let mut made: FxHashMap<Node, usize> = FxHashMap::default();
@@ -688,7 +715,7 @@ fn initial_state(
         .partition(|(node, _)| node.index() < listed);
     let inferred = |list: Vec<(Node, &Object<Shown>)>, out: &mut Vec<Unordered>, made: &mut FxHashMap<_, _>| {
         for (node, object) in list {
-            let Some((dir, name)) = &object.origin else { continue };
+            let Some((dir, name)) = object.origin.as_ref().filter(|(dir, _)| !is_hidden(*dir)) else { continue };
             let kind = object.kind.unwrap_or(FileKind::File);
             made.insert(node, out.len());
             let initial = Initial {
@@ -701,6 +728,7 @@ fn initial_state(
                 // A link of known length and unknown target points nowhere.
                 target: (kind == FileKind::Symlink)
                     .then(|| vec![b'x'; usize::try_from(object.size_bytes.clamp(1, 255)).unwrap_or(1)]),
+                lacks: object.more.lacks,
                 link_to: None,
                 needs_data: object.more.needs_data,
                 reconstructed: true,
@@ -710,7 +738,7 @@ fn initial_state(
     };
     inferred(above, &mut out, &mut made);
     for (entry, place) in snapshot.entries.iter().zip(entries) {
-        let Some((dir, node)) = place.filter(|(_, node)| *node != Node::ROOT) else { continue };
+        let Some((dir, node)) = place.filter(|(dir, node)| *node != Node::ROOT && !is_hidden(*dir)) else { continue };
         let object = names.get(node);
         let link_to = made.get(&node).copied();
         made.entry(node).or_insert(out.len());
@@ -723,6 +751,7 @@ fn initial_state(
             size_bytes: if entry.kind == FileKind::File { object.initial_bytes } else { 0 },
             attribute_bytes: object.more.attribute_bytes,
             mode: entry.mode | executable,
+            lacks: object.more.lacks,
             target: entry.target.clone(),
             link_to,
             needs_data: object.more.needs_data,

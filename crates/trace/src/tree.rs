@@ -384,7 +384,15 @@ impl<T: Default> Tree<T> {
     where
         F: FnMut(&mut Tree<T>, Node, &[u8], bool) -> Option<Node>,
     {
-        walk(&mut Making { tree: self, missing }, Node::ROOT, path, follow)
+        self.walk_making_from(Node::ROOT, path, follow, missing)
+    }
+
+    /// The same from a directory.
+    pub fn walk_making_from<'p, F>(&mut self, from: Node, path: &'p [u8], follow: bool, missing: F) -> Walk<'p, Node>
+    where
+        F: FnMut(&mut Tree<T>, Node, &[u8], bool) -> Option<Node>,
+    {
+        walk(&mut Making { tree: self, missing }, from, path, follow)
     }
 
     fn what(&self, node: Node) -> What<'_> {

@@ -262,9 +262,12 @@ fn walk(root: BorrowedFd<'_>, entries_max: usize, visit: &mut Visit<'_>) -> io::
             _ => continue,
         };
         if stat.kind == FileKind::Directory && deeper_allowed {
-            if let Ok(deeper) = open_dir(at.as_fd(), name) {
+            // One that may not be searched, as a replay makes some, can be opened, and nothing in it.
+            if let Ok(deeper) = open_dir(at.as_fd(), name)
+                && let Ok(names) = fs::Dir::read_from(&deeper)
+            {
                 path.push(name.to_owned());
-                stack.push((fs::Dir::read_from(&deeper)?, deeper));
+                stack.push((names, deeper));
             }
         } else if stat.kind == FileKind::File && stat.size_bytes > 0 {
             let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NOFOLLOW | OFlags::NONBLOCK;

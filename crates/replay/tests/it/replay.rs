@@ -196,6 +196,29 @@ fn may_execute(dir: &Path) {
     assert_eq!(access(dir.join("text"), Access::READ_OK), Ok(()));
 }
 
+/// What a shell does that looks for programs where its user may not look, and what is refused where he may.
+fn is_refused(dir: &Path) {
+    use rustix::fs::{Access, access, stat};
+    use rustix::io::Errno;
+    let refused = Err(Errno::ACCESS);
+    let is_there = |path: &str| stat(dir.join(path)).map(|_| ());
+    for path in ["above/closed/tool", "closed/inner/file", "closed/tool", "unlisted/bin/tool", "unlisted/bin/other"] {
+        assert_eq!(is_there(path), refused, "{path}");
+        assert_eq!(access(dir.join(path), Access::EXEC_OK), refused, "{path}");
+        assert_eq!(fs::File::open(dir.join(path)).unwrap_err().raw_os_error(), Some(Errno::ACCESS.raw_os_error()));
+    }
+    // What was refused first was not refused by the first directory on its way.
+    assert_eq!((is_there("above/file"), is_there("above/missing")), (Ok(()), Err(Errno::NOENT)));
+    assert_eq!((is_there("closed"), is_there("linked")), (Ok(()), Ok(())));
+    for (path, may_read, may_write) in
+        [("unreadable", false, true), ("unwritable", true, false), ("hidden", false, false)]
+    {
+        assert_eq!(fs::File::open(dir.join(path)).is_ok(), may_read, "{path}");
+        assert_eq!(fs::OpenOptions::new().append(true).open(dir.join(path)).is_ok(), may_write, "{path}");
+        assert_eq!(access(dir.join(path), Access::EXEC_OK), refused, "{path}");
+    }
+}
+
 /// What finds attributes that nobody set before its eyes, takes one away, and sets another.
 fn attributes_from_before(dir: &Path) {
     use rustix::fs::{XattrFlags, fgetxattr, getxattr, removexattr, setxattr};
@@ -267,6 +290,7 @@ fn child() {
         "may execute" => may_execute(&dir),
         "attributes from before" => attributes_from_before(&dir),
         "may execute no more" => may_execute_no_more(&dir),
+        "is refused" => is_refused(&dir),
         "attributes of links" => attributes_of_links(&dir),
         "several" => {
             // Each in a directory of its own: what they do must not depend on who is first.
@@ -525,6 +549,53 @@ fn a_program_that_could_be_executed_can_be() {
     let (_, result) = replay_in(&target, &traced, &checking());
     let inside: Vec<_> = result.differences.first.iter().filter(|d| d.path.contains("fsage-replay-test")).collect();
     assert!(inside.is_empty(), "{inside:#?}");
+}
+
+/// Found by recording an ordinary user's shell, whose path of programs led below `/root`: where it was refused, replays found nothing
+/// (`ENOENT`), and where it may not read, they read. What was not refused stays as it is, and it can be removed.
+#[test]
+fn what_refused_the_traced_user_refuses_again() {
+    if !testkit::as_ordinary_user("replay::what_refused_the_traced_user_refuses_again") || !strace_works() {
+        return;
+    }
+    let scratch = tempfile::Builder::new().prefix("fsage-replay-test").tempdir().unwrap();
+    let base = scratch.path().canonicalize().unwrap();
+    let (dir, target) = (base.join("traced"), base.join("target"));
+    for made in ["traced/above/closed", "traced/closed/inner", "traced/unlisted/bin", "target"] {
+        fs::create_dir_all(base.join(made)).unwrap();
+    }
+    let mode = |path: &str, mode| fs::set_permissions(dir.join(path), fs::Permissions::from_mode(mode)).unwrap();
+    for (name, rights) in [("above/file", 0o644), ("unreadable", 0o222), ("unwritable", 0o444), ("hidden", 0)] {
+        fs::write(dir.join(name), "text").unwrap();
+        mode(name, rights);
+    }
+    fs::write(dir.join("closed/inner/file"), "text").unwrap();
+    fs::hard_link(dir.join("closed/inner/file"), dir.join("linked")).unwrap();
+    // The snapshot of a user who may see it all.
+    let all = Snapshot::of_tree(&[&dir], &WalkLimits::default()).unwrap().snapshot;
+    let closed = ["above/closed", "closed", "unlisted"];
+    closed.iter().for_each(|path| mode(path, 0));
+    let mut traced = trace(&dir, &format!("{}|0|0|is refused", dir.display()), &base);
+    closed.iter().for_each(|path| mode(path, 0o755));
+    assert!(!traced.snapshot.entries.iter().any(|entry| entry.path.ends_with(b"inner")));
+    traced.snapshot.entries.retain(|entry| ![&b"unlisted"[..], b"hidden"].contains(&entry.name()));
+    let seen = traced.snapshot.clone();
+    let states = [Initially::Rebuilt, Initially::Cold, Initially::Warm];
+    for (snapshot, initially) in [&seen, &all].into_iter().flat_map(|snapshot| states.map(|state| (snapshot, state))) {
+        traced.snapshot = snapshot.clone();
+        let (mounted, result) = replay_in(&target, &traced, &ReplayOptions { initially, ..checking() });
+        let differences = &result.differences;
+        let inside: Vec<_> = differences.first.iter().filter(|d| d.path.contains("fsage-replay-test")).collect();
+        assert!(inside.is_empty(), "{inside:#?}");
+        let replayed = mounted.path().join("root").join(dir.strip_prefix("/").unwrap());
+        let rights = |path: &str| fs::symlink_metadata(replayed.join(path)).unwrap().mode() & 0o777;
+        assert_eq!(closed.map(|path| rights(path) & 0o711), [0o600; 3]);
+        let kept =
+            ["above", "above/file", "linked", "unreadable", "unwritable", "hidden"].map(|path| rights(path) & 0o700);
+        assert_eq!(kept, [0o700, 0o600, 0o600, 0o200, 0o400, 0]);
+        // Even by who has no way around a closed directory, as `rm -r` has none.
+        fs::remove_dir_all(mounted.path().join("root")).unwrap();
+    }
 }
 
 /// Whoever finds an attribute that the trace did not set found one that was there before.
