@@ -25,6 +25,16 @@ need() {
     command -v "$command" >/dev/null 2>&1 || die "$command is missing: install the package '$*'"
 }
 
+# on_images NAME DIR: for scripts that mount file systems on images in DIR. As root; makes SCRATCH there, which the script takes down; FSAGE is a path.
+on_images() {
+    [ "$(id -u)" = 0 ] || die "needs root: it mounts file systems"
+    [ -d "$2" ] || die "$2: no such directory"
+    FSAGE=$(command -v "$FSAGE") || die "fsage: not found; build it (cargo build --release) and set FSAGE to its path"
+    FSAGE=$(realpath "$FSAGE")
+    SYSTEMS=${SYSTEMS:-ext4 xfs btrfs}
+    SCRATCH=$(mktemp -d "$(cd "$2" && pwd)/fsage-$1.XXXXXX")
+}
+
 # fetch_crate NAME VERSION FILE: the source archive of a crate, a gzipped tar, through cargo.
 fetch_crate() {
     name=$1 version=$2 file=$3

@@ -3,23 +3,12 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <time.h>
 #include <unistd.h>
+
+#include "clock.h"
 
 enum { READS = 300, BLOCKS = 65536, MEMORY = 8 << 20 };
 static char memory[MEMORY];
-
-static double now_us(void)
-{
-	struct timespec t;
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return t.tv_sec * 1e6 + t.tv_nsec / 1e3;
-}
-
-static int ascending(const void *a, const void *b)
-{
-	return *(const double *)a < *(const double *)b ? -1 : 1;
-}
 
 int main(int count, char **arguments)
 {

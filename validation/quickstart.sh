@@ -9,17 +9,12 @@
 # errors, calls, and differences of outcome. Then, for each, how many runs are within 15 %. Nothing else may run meanwhile.
 . "$(dirname "$0")/common.sh"
 [ $# -ge 1 ] || { echo "usage: $0 DIR [ROUNDS]" >&2; exit 2; }
-[ "$(id -u)" = 0 ] || die "needs root: it mounts file systems"
-[ -d "$1" ] || die "$1: no such directory"
-FSAGE=$(command -v "$FSAGE") || die "fsage: not found; build it (cargo build --release) and set FSAGE to its path"
-FSAGE=$(realpath "$FSAGE")
 ROUNDS=${2:-10}
-SYSTEMS=${SYSTEMS:-ext4 xfs btrfs}
 USER_ID=${USER_ID:-65534}
 need jq jq
 need setpriv util-linux
 need strace strace
-SCRATCH=$(mktemp -d "$(cd "$1" && pwd)/fsage-quickstart.XXXXXX")
+on_images quickstart "$1"
 chmod 755 "$SCRATCH"
 leave() {
     cd /

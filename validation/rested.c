@@ -4,22 +4,11 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "clock.h"
+
 enum { SYNCS = 300, BLOCKS = 4096 };
-
-static double now_us(void)
-{
-	struct timespec t;
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return t.tv_sec * 1e6 + t.tv_nsec / 1e3;
-}
-
-static int ascending(const void *a, const void *b)
-{
-	return *(const double *)a < *(const double *)b ? -1 : 1;
-}
 
 static int rest(int fd, double us, int asleep)
 {

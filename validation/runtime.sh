@@ -11,12 +11,7 @@
 # Prints for each program what the simulation makes of the recording itself, then for each system the prediction, what was measured, and the error.
 . "$(dirname "$0")/common.sh"
 [ $# -ge 1 ] || { echo "usage: $0 DIR [ROUNDS [PROGRAM...]]" >&2; exit 2; }
-[ "$(id -u)" = 0 ] || die "needs root: it mounts file systems"
-[ -d "$1" ] || die "$1: no such directory"
-FSAGE=$(command -v "$FSAGE") || die "fsage: not found; build it (cargo build --profile dist) and set FSAGE to its path"
-FSAGE=$(realpath "$FSAGE")
-SCRATCH=$(mktemp -d "$(cd "$1" && pwd)/fsage-runtime.XXXXXX")
-SYSTEMS=${SYSTEMS:-ext4 xfs btrfs}
+on_images runtime "$1"
 leave() {
     cd /
     for system in $SYSTEMS; do

@@ -8,11 +8,7 @@
 use aging::age::{AgeOptions, Begin, DataMode, Observer, age, identity, room};
 use aging::format::Reader;
 use anyhow::{Context, bail};
-use posix::{
-    CacheState, Call, Environment, Errno, Extent, Fallocate, Fd, FileKind, FileSystem, FreeExtent, FsUsage, Mounted,
-    Outcome, Process, Step, Target, Unavailable, Workspace, WorkspaceOptions,
-};
-use std::ffi::OsString;
+use posix::{Call, Fallocate, FileSystem, FsUsage, Mounted, Outcome, Process, Target, Workspace, WorkspaceOptions};
 use std::os::fd::AsRawFd as _;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
@@ -186,28 +182,9 @@ impl FileSystem for Recorder {
         outcome
     }
 
-    fn now_ns(&self) -> u64 {
-        self.fs.now_ns()
-    }
-
-    fn pause_ns(&mut self, ns: u64) {
-        self.fs.pause_ns(ns);
-    }
-
     /// One writer is all that is recorded.
     fn run(&mut self, processes: Vec<Box<dyn Process + '_>>) -> std::io::Result<()> {
-        for mut process in processes {
-            let mut last = None;
-            loop {
-                match process.next(last.as_ref()) {
-                    Step::Call(call) => last = Some(self.call(&call)),
-                    Step::PauseNs(_) => last = None,
-                    Step::Blocked => return Err(std::io::Error::from(std::io::ErrorKind::Deadlock)),
-                    Step::Done => break,
-                }
-            }
-        }
-        Ok(())
+        posix::run_one_by_one(processes, |call| self.call(call))
     }
 
     fn contained(&mut self, work: &mut posix::Contained<'_>) -> std::io::Result<()> {
@@ -215,32 +192,12 @@ impl FileSystem for Recorder {
         Ok(())
     }
 
-    fn read_into(&mut self, fd: Fd, offset: u64, buffer: &mut [u8]) -> Result<usize, Errno> {
-        self.fs.read_into(fd, offset, buffer)
-    }
-
-    fn entries(&mut self, fd: Fd) -> Result<Vec<(OsString, FileKind)>, Errno> {
-        self.fs.entries(fd)
-    }
-
-    fn drop_caches(&mut self) -> std::io::Result<CacheState> {
-        self.fs.drop_caches()
-    }
-
     fn usage(&mut self) -> std::io::Result<FsUsage> {
         self.encode(b'v', &[], &[]);
         self.fs.usage()
     }
 
-    fn extents(&mut self, fd: Fd) -> Result<Vec<Extent>, Unavailable> {
-        self.fs.extents(fd)
-    }
-
-    fn free_extents(&mut self) -> Result<Vec<FreeExtent>, Unavailable> {
-        self.fs.free_extents()
-    }
-
-    fn environment(&self) -> Environment {
-        self.fs.environment()
+    posix::delegate! { |me| me.fs =>
+        now_ns, pause_ns, read_into, entries, drop_caches, extents, free_extents, environment
     }
 }

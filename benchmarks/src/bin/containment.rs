@@ -5,13 +5,9 @@
 //! for a workload of your own: the calls without containment go wherever it leads them.
 
 use anyhow::{Context, ensure};
-use posix::{
-    CacheDrop, CacheState, Call, Contained, Environment, Errno, Extent, Fd, FileKind, FileSystem, FreeExtent, FsUsage,
-    Mounted, Outcome, Process, Unavailable,
-};
+use posix::{Contained, FileSystem, Mounted};
 use replay::{Initially, ReplayError, ReplayOptions, replay_on};
 use stats::median;
-use std::ffi::OsString;
 use std::io;
 use std::path::Path;
 use trace::profile::Reader;
@@ -66,44 +62,11 @@ fn replayed_ms(reader: &Reader, directory: &Path, contained: bool) -> anyhow::Re
 struct Open(Mounted);
 
 impl FileSystem for Open {
-    fn call(&mut self, call: &Call<'_>) -> Outcome {
-        self.0.call(call)
-    }
-    fn now_ns(&self) -> u64 {
-        self.0.now_ns()
-    }
-    fn pause_ns(&mut self, ns: u64) {
-        self.0.pause_ns(ns);
-    }
-    fn run(&mut self, processes: Vec<Box<dyn Process + '_>>) -> io::Result<()> {
-        self.0.run(processes)
-    }
     fn contained(&mut self, work: &mut Contained<'_>) -> io::Result<()> {
         work(&mut self.0.subdir("root")?);
         Ok(())
     }
-    fn read_into(&mut self, fd: Fd, offset: u64, buffer: &mut [u8]) -> Result<usize, Errno> {
-        self.0.read_into(fd, offset, buffer)
-    }
-    fn entries(&mut self, fd: Fd) -> Result<Vec<(OsString, FileKind)>, Errno> {
-        self.0.entries(fd)
-    }
-    fn drop_caches(&mut self) -> io::Result<CacheState> {
-        self.0.drop_caches()
-    }
-    fn drop_caches_explained(&mut self) -> io::Result<CacheDrop> {
-        self.0.drop_caches_explained()
-    }
-    fn usage(&mut self) -> io::Result<FsUsage> {
-        self.0.usage()
-    }
-    fn extents(&mut self, fd: Fd) -> Result<Vec<Extent>, Unavailable> {
-        self.0.extents(fd)
-    }
-    fn free_extents(&mut self) -> Result<Vec<FreeExtent>, Unavailable> {
-        self.0.free_extents()
-    }
-    fn environment(&self) -> Environment {
-        self.0.environment()
+    posix::delegate! { |me| me.0 =>
+        call, now_ns, pause_ns, run, read_into, entries, drop_caches, drop_caches_explained, usage, extents, free_extents, environment
     }
 }

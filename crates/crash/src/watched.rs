@@ -7,11 +7,9 @@ use device::crash::{Event, Write};
 use device::store::Frozen;
 use kernel::{Ino, Lab, LogEntry, Volume};
 use posix::{
-    At, CacheState, Call, Contained, Environment, Errno, Extent, Fd, FileKind, FileSystem, FreeExtent, FsUsage,
-    MemoryLimits, Mode, OpenFlags, Outcome, Process, Reply, Shape, Step, Unavailable,
+    At, CacheState, Call, Contained, Errno, Fd, FileKind, FileSystem, Mode, OpenFlags, Outcome, Process, Reply, Step,
 };
 use std::collections::BTreeMap;
-use std::ffi::OsString;
 use std::io;
 use std::sync::Arc;
 
@@ -597,14 +595,6 @@ where
         outcome
     }
 
-    fn now_ns(&self) -> u64 {
-        self.lab.now_ns()
-    }
-
-    fn date_ns(&self) -> i64 {
-        self.lab.date_ns()
-    }
-
     fn pause_ns(&mut self, ns: u64) {
         self.lab.pause_ns(ns);
         let op = Op::Wait { ms: ns / 1_000_000 };
@@ -654,14 +644,6 @@ where
         Ok(())
     }
 
-    fn read_into(&mut self, fd: Fd, offset: u64, buffer: &mut [u8]) -> Result<usize, Errno> {
-        self.lab.read_into(fd, offset, buffer)
-    }
-
-    fn entries(&mut self, fd: Fd) -> Result<Vec<(OsString, FileKind)>, Errno> {
-        self.lab.entries(fd)
-    }
-
     fn drop_caches(&mut self) -> io::Result<CacheState> {
         let state = self.lab.drop_caches()?;
         self.end_of_call(None);
@@ -677,35 +659,11 @@ where
         Ok(state)
     }
 
-    fn generation(&mut self, fd: Fd) -> Result<u32, Unavailable> {
-        self.lab.generation(fd)
-    }
-
-    fn usage(&mut self) -> io::Result<FsUsage> {
-        self.lab.usage()
-    }
-
-    fn extents(&mut self, fd: Fd) -> Result<Vec<Extent>, Unavailable> {
-        self.lab.extents(fd)
-    }
-
-    fn free_extents(&mut self) -> Result<Vec<FreeExtent>, Unavailable> {
-        self.lab.free_extents()
-    }
-
-    fn environment(&self) -> Environment {
-        self.lab.environment()
-    }
-
     fn is_deterministic(&self) -> bool {
         true
     }
 
-    fn shape(&self) -> Option<Shape> {
-        FileSystem::shape(&self.lab)
-    }
-
-    fn memory(&self) -> Option<MemoryLimits> {
-        self.lab.memory()
+    posix::delegate! { |me| me.lab =>
+        now_ns, date_ns, read_into, entries, generation, usage, extents, free_extents, environment, shape, memory
     }
 }

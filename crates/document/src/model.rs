@@ -79,17 +79,7 @@ impl Cell {
         match self {
             Cell::Text(text) => text.clone(),
             Cell::Count(n) => n.to_string(),
-            Cell::Ns(x)
-            | Cell::NsInterval { value: x, .. }
-            | Cell::Bytes(x)
-            | Cell::Share(x)
-            | Cell::SignedShare(x)
-            | Cell::Ratio(x)
-            | Cell::Interval { value: x, .. }
-            | Cell::Number(x)
-            | Cell::Score(x)
-            | Cell::SignedScore(x) => x.to_string(),
-            Cell::Empty => String::new(),
+            other => other.number().map(|x| x.to_string()).unwrap_or_default(),
         }
     }
 
@@ -98,6 +88,14 @@ impl Cell {
         match self {
             Cell::Text(text) => Value::from(text.as_str()),
             Cell::Count(n) => Value::from(*n),
+            other => other.number().map_or(Value::Null, Value::from),
+        }
+    }
+
+    /// What is no whole number, in the unit of its kind.
+    fn number(&self) -> Option<f64> {
+        match self {
+            Cell::Text(_) | Cell::Count(_) | Cell::Empty => None,
             Cell::Ns(x)
             | Cell::NsInterval { value: x, .. }
             | Cell::Bytes(x)
@@ -107,8 +105,7 @@ impl Cell {
             | Cell::Interval { value: x, .. }
             | Cell::Number(x)
             | Cell::Score(x)
-            | Cell::SignedScore(x) => Value::from(*x),
-            Cell::Empty => Value::Null,
+            | Cell::SignedScore(x) => Some(*x),
         }
     }
 

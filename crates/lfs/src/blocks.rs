@@ -30,21 +30,11 @@ pub fn file_blocks<S: Store + ?Sized>(
     inode: &Dinode,
     each: EachBlock<'_>,
 ) -> Result<(), LfsError> {
-    walk(store, g, ino, inode, false, each)
+    blocks_of(store, g, ino, inode, false, each)
 }
 
-/// The same for whoever writes to the file: a pointer behind its end, which would come to count when it grows, is an error.
-pub(crate) fn all_blocks<S: Store + ?Sized>(
-    store: &S,
-    g: &Geometry,
-    ino: Ino,
-    inode: &Dinode,
-    each: EachBlock<'_>,
-) -> Result<(), LfsError> {
-    walk(store, g, ino, inode, true, each)
-}
-
-fn walk<S: Store + ?Sized>(
+/// The same; with `all`, as for whoever writes to the file, a pointer behind its end, which would come to count when it grows, is an error.
+pub(crate) fn blocks_of<S: Store + ?Sized>(
     store: &S,
     g: &Geometry,
     ino: Ino,

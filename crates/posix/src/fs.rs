@@ -122,85 +122,13 @@ pub trait FileSystem {
     }
 }
 
-macro_rules! through {
-    ($handle:ty) => {
-        impl<F: FileSystem + ?Sized> FileSystem for $handle {
-            #[inline]
-            fn call(&mut self, call: &Call<'_>) -> Outcome {
-                (**self).call(call)
-            }
-            fn now_ns(&self) -> u64 {
-                (**self).now_ns()
-            }
-            fn date_ns(&self) -> i64 {
-                (**self).date_ns()
-            }
-            fn advance_date(&mut self, to_ns: i64) {
-                (**self).advance_date(to_ns);
-            }
-            fn pause_ns(&mut self, ns: u64) {
-                (**self).pause_ns(ns);
-            }
-            fn run(&mut self, processes: Vec<Box<dyn Process + '_>>) -> std::io::Result<()> {
-                (**self).run(processes)
-            }
-            fn contained(&mut self, work: &mut Contained<'_>) -> std::io::Result<()> {
-                (**self).contained(work)
-            }
-            fn read_into(&mut self, fd: Fd, offset: u64, buffer: &mut [u8]) -> Result<usize, Errno> {
-                (**self).read_into(fd, offset, buffer)
-            }
-            fn entries(&mut self, fd: Fd) -> Result<Vec<(std::ffi::OsString, crate::FileKind)>, Errno> {
-                (**self).entries(fd)
-            }
-            fn drop_caches(&mut self) -> std::io::Result<CacheState> {
-                (**self).drop_caches()
-            }
-            fn drop_caches_explained(&mut self) -> std::io::Result<CacheDrop> {
-                (**self).drop_caches_explained()
-            }
-            fn evict(&mut self, fd: Fd) -> std::io::Result<CacheState> {
-                (**self).evict(fd)
-            }
-            fn generation(&mut self, fd: Fd) -> Result<u32, Unavailable> {
-                (**self).generation(fd)
-            }
-            fn usage(&mut self) -> std::io::Result<FsUsage> {
-                (**self).usage()
-            }
-            fn extents(&mut self, fd: Fd) -> Result<Vec<Extent>, Unavailable> {
-                (**self).extents(fd)
-            }
-            fn free_extents(&mut self) -> Result<Vec<FreeExtent>, Unavailable> {
-                (**self).free_extents()
-            }
-            fn environment(&self) -> Environment {
-                (**self).environment()
-            }
-            fn is_deterministic(&self) -> bool {
-                (**self).is_deterministic()
-            }
-            fn duplicate(&self) -> Option<Box<dyn FileSystem>> {
-                (**self).duplicate()
-            }
-            fn core_probe_ns(&self) -> Option<f64> {
-                (**self).core_probe_ns()
-            }
-            fn host_path(&self) -> Option<&std::path::Path> {
-                (**self).host_path()
-            }
-            fn shape(&self) -> Option<Shape> {
-                (**self).shape()
-            }
-            fn memory(&self) -> Option<MemoryLimits> {
-                (**self).memory()
-            }
-        }
-    };
+impl<F: FileSystem + ?Sized> FileSystem for Box<F> {
+    crate::delegate! { |me| **me }
 }
 
-through!(Box<F>);
-through!(&mut F);
+impl<F: FileSystem + ?Sized> FileSystem for &mut F {
+    crate::delegate! { |me| **me }
+}
 
 /// The shape of a file system, as far as layout depends on it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -33,6 +33,28 @@ pub trait Process: Send {
     fn next(&mut self, last: Option<&Outcome>) -> Step<'_>;
 }
 
+/// Runs processes one after the other, with calls that `call` makes; pauses take no time.
+///
+/// # Errors
+/// One waits for another.
+pub fn run_one_by_one(
+    processes: Vec<Box<dyn Process + '_>>,
+    mut call: impl FnMut(&Call<'_>) -> Outcome,
+) -> std::io::Result<()> {
+    for mut process in processes {
+        let mut last = None;
+        loop {
+            match process.next(last.as_ref()) {
+                Step::Call(made) => last = Some(call(&made)),
+                Step::PauseNs(_) => last = None,
+                Step::Blocked => return Err(std::io::ErrorKind::Deadlock.into()),
+                Step::Done => break,
+            }
+        }
+    }
+    Ok(())
+}
+
 /// What a process that is written as an async block makes its calls with.
 #[derive(Debug)]
 pub struct Calls<'c>(Arc<Mutex<Exchange<'c>>>);

@@ -48,20 +48,18 @@ impl Refusals {
         *self.asked.entry(batch.paths.get(path).into()).or_default() |= asked;
     }
 
-    /// Takes the rights from what refused, and answers whether any directory is now closed.
-    pub(super) fn settle(self, names: &mut Tree<Shown>) -> bool {
+    /// Takes the rights from what refused.
+    pub(super) fn settle(self, names: &mut Tree<Shown>) {
         if self.asked.is_empty() {
-            return false;
+            return;
         }
         let searched = searched(names);
-        let mut closed = false;
         // What is implied depends on the order in which it becomes known.
         let mut asked: Vec<_> = self.asked.into_iter().collect();
         asked.sort_unstable();
         for (path, rights) in asked {
-            closed |= refuse(names, &searched, &path, rights);
+            refuse(names, &searched, &path, rights);
         }
-        closed
     }
 }
 
@@ -86,8 +84,8 @@ fn above(object: &Object<Shown>) -> Option<Node> {
     object.origin.as_ref().map(|(dir, _)| *dir)
 }
 
-/// Finds what refused a path, and takes the right from it; answers whether that is a directory on the way.
-fn refuse(names: &mut Tree<Shown>, searched: &FxHashSet<Node>, path: &[u8], rights: u8) -> bool {
+/// Finds what refused a path, and takes the right from it.
+fn refuse(names: &mut Tree<Shown>, searched: &FxHashSet<Node>, path: &[u8], rights: u8) {
     let mut ahead = components(path).peekable();
     let mut dir = Node::ROOT;
     while let Some(name) = ahead.next() {
@@ -98,35 +96,37 @@ fn refuse(names: &mut Tree<Shown>, searched: &FxHashSet<Node>, path: &[u8], righ
                 end && (!last || rights != 0) && names.get(dir).origin.is_some() && !names.is_absent(dir, name);
             unseen.then(|| names.imply(dir, name, Some(kind)))
         });
-        let Walk::Found { node, .. } = walk else { return false };
+        let Walk::Found { node, .. } = walk else { return };
         let object = names.get_mut(node);
         if object.origin.is_none() {
-            return false;
+            return;
         }
         match (last, object.kind) {
-            (true, Some(FileKind::File) | None) => {
-                object.more.lacks |= rights & !object.more.opened;
-                return false;
-            }
             (false, Some(FileKind::Directory) | None) if searched.contains(&node) => dir = node,
             (false, Some(FileKind::Directory) | None) => {
                 object.kind = Some(FileKind::Directory);
                 object.more.lacks |= SEARCH;
-                return true;
+                return;
             }
-            _ => return false,
+            (true, Some(FileKind::File) | None) => {
+                let shown = &mut object.more;
+                let executed = if shown.executable == Some(true) { SEARCH } else { 0 };
+                shown.lacks |= rights & !shown.opened & !executed;
+                return;
+            }
+            _ => return,
         }
     }
-    false
 }
 
-/// Whether an object was out of reach behind a closed directory.
-pub(super) fn is_hidden(names: &Tree<Shown>, mut dir: Node) -> bool {
-    while dir != Node::ROOT {
-        if names.get(dir).more.lacks & SEARCH != 0 {
-            return true;
+/// The directories behind a closed one, and those that are closed.
+pub(super) fn out_of_reach(names: &Tree<Shown>) -> FxHashSet<Node> {
+    let mut out = FxHashSet::default();
+    // A directory is known before what is in it.
+    for (node, object) in names.objects() {
+        if object.more.lacks & SEARCH != 0 || above(object).is_some_and(|dir| out.contains(&dir)) {
+            out.insert(node);
         }
-        dir = above(names.get(dir)).unwrap_or(Node::ROOT);
     }
-    false
+    out
 }

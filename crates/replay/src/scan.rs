@@ -127,7 +127,7 @@ pub(super) fn scan(
 #[derive(Debug, Default)]
 pub(super) struct Shown {
     /// Whether it could be executed when the trace began: what the trace's first word on that says, `None` where it says nothing.
-    executable: Option<bool>,
+    pub(super) executable: Option<bool>,
     /// Bytes of an attribute that was there when the trace began, as the trace's first word on the file's attributes shows; `None` where
     /// it says nothing.
     attribute_bytes: Option<u64>,
@@ -686,8 +686,8 @@ impl Scanner {
         let is_directory = |(_, node): &(u64, Node)| self.names.is_dir(*node);
         self.scan.modes_of_directories =
             self.modes_set.iter().filter(|set| is_directory(set)).map(|set| set.0).collect();
-        let closed = self.refusals.settle(&mut self.names);
-        self.scan.initial = initial_state(&self.names, &self.entries, self.listed, closed, snapshot);
+        self.refusals.settle(&mut self.names);
+        self.scan.initial = initial_state(&self.names, &self.entries, self.listed, snapshot);
         self.scan
     }
 }
@@ -696,15 +696,14 @@ impl Scanner {
 type Unordered = (Node, Node, Initial);
 
 /// The snapshot's entries, the directories that lead to them and are not listed in it, and what the trace implied; without what
-/// is behind directories that no call got through, if there are `closed` ones.
+/// is behind directories that no call got through.
 fn initial_state(
     names: &Tree<Shown>,
     entries: &[Option<(Node, Node)>],
     listed: usize,
-    closed: bool,
     snapshot: &Snapshot,
 ) -> InitialState {
-    let is_hidden = |dir: Node| closed && rights::is_hidden(names, dir);
+    let out_of_reach = rights::out_of_reach(names);
     let mut out: Vec<Unordered> = Vec::with_capacity(entries.len());
     // The first entry of each object; the root is none.
     let mut made: FxHashMap<Node, usize> = FxHashMap::default();
@@ -715,7 +714,9 @@ fn initial_state(
         .partition(|(node, _)| node.index() < listed);
     let inferred = |list: Vec<(Node, &Object<Shown>)>, out: &mut Vec<Unordered>, made: &mut FxHashMap<_, _>| {
         for (node, object) in list {
-            let Some((dir, name)) = object.origin.as_ref().filter(|(dir, _)| !is_hidden(*dir)) else { continue };
+            let Some((dir, name)) = object.origin.as_ref().filter(|(dir, _)| !out_of_reach.contains(dir)) else {
+                continue;
+            };
             let kind = object.kind.unwrap_or(FileKind::File);
             made.insert(node, out.len());
             let initial = Initial {
@@ -738,7 +739,9 @@ fn initial_state(
     };
     inferred(above, &mut out, &mut made);
     for (entry, place) in snapshot.entries.iter().zip(entries) {
-        let Some((dir, node)) = place.filter(|(dir, node)| *node != Node::ROOT && !is_hidden(*dir)) else { continue };
+        let Some((dir, node)) = place.filter(|(dir, node)| *node != Node::ROOT && !out_of_reach.contains(dir)) else {
+            continue;
+        };
         let object = names.get(node);
         let link_to = made.get(&node).copied();
         made.entry(node).or_insert(out.len());

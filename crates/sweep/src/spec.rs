@@ -597,10 +597,19 @@ mod tests {
             ("run = \"bench {a}{b}\"\nzip = [[\"a\", \"b\"]]\n[axes]\na = [1]\nb = [1, 2]\n", 3, "equally long"),
             ("run = \"bench {a}\"\n[axes]\na = [1]\n[[exclude]]\na = 2\n", 6, "no value of a"),
             ("run = \"bench {a}\"\ntimeout = \"5\"\n[axes]\na = [1]\n", 3, "timeout"),
+            ("run = \"bench {a} {A}\"\n[axes]\na = [1]\nA = [2]\n", 5, "differ in capitals alone"),
+            ("run = \"bench {Task}\"\n[axes]\nTask = [1]\n", 4, "column"),
+            ("run = \"bench {a}\"\n[axes]\na = [\"b\\u0000c\"]\n", 4, "NUL"),
+            ("run = \"bench {a}\"\n[axes]\na = [\"x\", \"--json\"]\n", 4, "own affair"),
+            ("run = \"bench {a}\"\n[axes]\na = [\"-o=there\"]\n", 4, "own affair"),
         ] {
             let message = parse(&format!("{HEAD}{body}")).unwrap_err();
             assert!(message.contains(&format!("line {line}:")) && message.contains(word), "{body}: {message}");
         }
+        let long = "v".repeat(NAME_BYTES_MAX);
+        let axes = format!("[axes]\na = [\"{long}\"]\n");
+        let message = parse(&format!("{HEAD}run = \"bench {{a}}\"\npartition = [\"a\"]\n{axes}")).unwrap_err();
+        assert!(message.contains("line 3:") && message.contains("directory's name"), "{message}");
         assert!(
             parse("format = \"fsage.other\"\nrun = \"bench {a}\"\n[axes]\na = [1]\n")
                 .unwrap_err()

@@ -22,6 +22,7 @@ mod killed;
 mod lab;
 mod layout;
 mod lfs;
+mod library;
 mod limits;
 mod main_job;
 mod mount;

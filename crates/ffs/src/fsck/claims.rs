@@ -72,6 +72,10 @@ impl<S: Store> Check<'_, S> {
             || over(self.g.csaddr.0, self.g.csaddr.0 + self.g.frags_of(self.g.cssize.into()))
     }
 
+    fn group_problem(&mut self, kind: Finding, at_byte: u64, message: String, repair: &'static str) {
+        self.problem(Phase::BlocksAndSizes, kind, Place::Byte(at_byte), message, repair);
+    }
+
     fn read_groups(&mut self) -> Result<(), FfsError> {
         for c in 0..self.g.ncg {
             let at = self.g.byte_of(self.g.group_block(GroupNo(c)));
@@ -79,35 +83,17 @@ impl<S: Store> Check<'_, S> {
             let group = match CylinderGroup::decode(&bytes, &self.g, at) {
                 Ok(group) if !group.has_usual_offsets(&self.g) => {
                     let message = format!("cylinder group {c}: its maps are not where they belong");
-                    self.problem(
-                        Phase::BlocksAndSizes,
-                        Finding::GroupDamaged,
-                        Place::Byte(at + 84),
-                        message,
-                        "built anew",
-                    );
+                    self.group_problem(Finding::GroupDamaged, at + 84, message, "built anew");
                     None
                 }
                 Ok(group) if group.hash_is_right(&self.g) == Some(false) => {
                     let message = format!("the check hash of cylinder group {c} does not match");
-                    self.problem(
-                        Phase::BlocksAndSizes,
-                        Finding::GroupHash,
-                        Place::Byte(at + 132),
-                        message,
-                        "worked out anew",
-                    );
+                    self.group_problem(Finding::GroupHash, at + 132, message, "worked out anew");
                     Some(group)
                 }
                 Ok(group) => Some(group),
                 Err(error) => {
-                    self.problem(
-                        Phase::BlocksAndSizes,
-                        Finding::GroupDamaged,
-                        Place::Byte(at),
-                        error.to_string(),
-                        "built anew",
-                    );
+                    self.group_problem(Finding::GroupDamaged, at, error.to_string(), "built anew");
                     None
                 }
             };
@@ -334,13 +320,7 @@ impl<S: Store> Check<'_, S> {
             let rest = area.get_mut(behind..).unwrap_or_default();
             if rest.iter().any(|byte| *byte != 0) {
                 let message = "something behind the target of a symbolic link";
-                self.problem(
-                    Phase::BlocksAndSizes,
-                    Finding::Pointer { beyond_end: false },
-                    Place::Inode(ino),
-                    message,
-                    "cleared",
-                );
+                self.stray_pointer(ino, message);
                 rest.fill(0);
                 inode.set_pointer_area(&area, &self.g);
             }
@@ -415,13 +395,7 @@ impl<S: Store> Check<'_, S> {
         }
         if any {
             let message = format!("a {file_type} with block pointers");
-            self.problem(
-                Phase::BlocksAndSizes,
-                Finding::Pointer { beyond_end: false },
-                Place::Inode(ino),
-                message,
-                "cleared",
-            );
+            self.stray_pointer(ino, message);
         }
         if keep == 1 && inode.db[0] == -1 {
             let message = format!("a {file_type} with no device's number");

@@ -265,6 +265,12 @@ impl<'a, S: Store> Check<'a, S> {
         self.report.add(Problem { phase, kind, ino, at_byte, message: message.into(), repair });
     }
 
+    /// Something in an inode's pointers that is none of the file's, and cleared.
+    fn stray_pointer(&mut self, ino: Ino, message: impl Into<String>) {
+        let kind = Finding::Pointer { beyond_end: false };
+        self.problem(Phase::BlocksAndSizes, kind, Place::Inode(ino), message, "cleared");
+    }
+
     fn asked(&mut self, phase: Phase) -> Result<(), FfsError> {
         if (self.go_on)(phase) { Ok(()) } else { Err(FfsError::interrupted()) }
     }

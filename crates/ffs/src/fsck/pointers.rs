@@ -400,13 +400,7 @@ impl<S: Store> Check<'_, S> {
         if inode.extsize == 0 && inode.extb != [0; 2] {
             // Nothing leads to blocks of no bytes.
             let message = "blocks of extended attributes without a size";
-            self.problem(
-                Phase::BlocksAndSizes,
-                Finding::Pointer { beyond_end: false },
-                Place::Inode(ino),
-                message,
-                "cleared",
-            );
+            self.stray_pointer(ino, message);
             inode.extb = [0; 2];
         }
         let terms = Terms { end_lbn: u64::MAX, second, snapshot: false };

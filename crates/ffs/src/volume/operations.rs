@@ -187,30 +187,15 @@ impl Volume for Ffs {
     }
 
     fn write(&mut self, cx: &mut Cx, range: &WriteRange<'_>) -> Result<u64, Errno> {
-        let (ino, bsize) = (range.ino, u64::from(self.g.bsize));
+        let ino = range.ino;
         self.may_write(ino)?;
         mode!(self.begins(cx));
-        let size_before = self.node(ino)?.d.size;
-        let mut done = 0;
-        let mut failed = None;
-        while done < range.len_bytes {
+        let done = truncate::write_by_blocks(self, cx, range, |fs, cx, at, len, done| {
             if done > 0 {
-                mode!(self.goes_on(cx, ino));
+                mode!(fs.goes_on(cx, ino));
             }
-            let at = range.offset + done;
-            let len = (bsize - at % bsize).min(range.len_bytes - done) as u32;
-            if let Err(error) = self.write_piece(cx, range, at, len, done) {
-                failed = Some(error);
-                break;
-            }
-            done += u64::from(len);
-        }
-        if let Some(error) = failed {
-            truncate::to_what_is_written(self, cx, range, size_before, done)?;
-            if done == 0 {
-                return Err(error);
-            }
-        }
+            fs.write_piece(cx, range, at, len, done)
+        })?;
         self.update(cx, ino);
         if let Some(how) = range.sync {
             self.fsync(cx, ino, how)?;

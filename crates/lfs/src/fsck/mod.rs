@@ -13,7 +13,7 @@ mod segments;
 
 pub use report::{Contents, Phase, Problem, Report};
 
-use crate::blocks::all_blocks;
+use crate::blocks::blocks_of;
 use crate::format::{
     DINODE_BYTES, Dinode, FragAddr, Geometry, IFILE_INO, Ino, InodeMapEntry, LABEL_BYTES, SegNo, SegmentUsage,
     Superblock, segment_flags,
@@ -232,7 +232,7 @@ impl<S: Store> Check<'_, S> {
             *nbytes += u64::from(DINODE_BYTES);
         }
         let mut held = Vec::new();
-        let result = all_blocks(&image.store, &g, ino, inode, &mut |block| {
+        let result = blocks_of(&image.store, &g, ino, inode, true, &mut |block| {
             let lbn = i32::try_from(block.lbn).unwrap_or(i32::MAX);
             held.push(Live { addr: block.addr, ino, lbn, bytes: block.bytes });
             Ok(())

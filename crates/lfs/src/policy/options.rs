@@ -142,38 +142,25 @@ struct Key {
     show: fn(&Options) -> Option<String>,
 }
 
+/// A key whose value is one of a table's words.
+macro_rules! choice {
+    ($name:literal, $values:literal, $field:ident, $table:ident) => {
+        Key {
+            name: $name,
+            values: $values,
+            set: |o, v| pick(&mut o.$field, v, &$table),
+            show: |o| name(o.$field, &$table),
+        }
+    };
+}
+
 const KEYS: [Key; 15] = [
-    Key {
-        name: "cleaner",
-        values: "cost-benefit|greedy|netbsd|off",
-        set: |o, v| pick(&mut o.cleaner, v, &CLEANERS),
-        show: |o| name(o.cleaner, &CLEANERS),
-    },
-    Key {
-        name: "cleaning",
-        values: "ahead|all",
-        set: |o, v| pick(&mut o.cleaning, v, &CLEANINGS),
-        show: |o| name(o.cleaning, &CLEANINGS),
-    },
-    Key { name: "sort", values: "age|found", set: |o, v| pick(&mut o.sort, v, &SORTS), show: |o| name(o.sort, &SORTS) },
-    Key {
-        name: "order",
-        values: "together|barrier",
-        set: |o, v| pick(&mut o.order, v, &ORDERS),
-        show: |o| name(o.order, &ORDERS),
-    },
-    Key {
-        name: "discard",
-        values: "off|on",
-        set: |o, v| pick(&mut o.discard, v, &DISCARDS),
-        show: |o| name(o.discard, &DISCARDS),
-    },
-    Key {
-        name: "indirect",
-        values: "with|late",
-        set: |o, v| pick(&mut o.indirect, v, &INDIRECT),
-        show: |o| name(o.indirect, &INDIRECT),
-    },
+    choice!("cleaner", "cost-benefit|greedy|netbsd|off", cleaner, CLEANERS),
+    choice!("cleaning", "ahead|all", cleaning, CLEANINGS),
+    choice!("sort", "age|found", sort, SORTS),
+    choice!("order", "together|barrier", order, ORDERS),
+    choice!("discard", "off|on", discard, DISCARDS),
+    choice!("indirect", "with|late", indirect, INDIRECT),
     Key {
         name: "low",
         values: "PERCENT",

@@ -3,7 +3,7 @@
 use super::pointers::{self, Indirects, Leaf};
 use super::{Body, Counters, Inodes, Lfs, Node, Own};
 use super::{InodeMap, MapEntry};
-use crate::blocks::{EachPiece, all_blocks};
+use crate::blocks::{EachPiece, blocks_of};
 use crate::checkpoint::IfileState;
 use crate::cleaner::Cleaner;
 use crate::format::{
@@ -221,7 +221,7 @@ fn load_node<S: Store>(store: &S, g: &Geometry, daddr: FragAddr, d: Dinode) -> R
     let n = u64::from(g.nindir);
     let mut frags = [0; NDADDR];
     let mut indirects = Indirects::default();
-    all_blocks(store, g, Ino(ino), &d, &mut |block| {
+    blocks_of(store, g, Ino(ino), &d, true, &mut |block| {
         match u64::try_from(block.lbn) {
             Ok(lbn) => match pointers::way(lbn, n) {
                 None => {

@@ -142,27 +142,11 @@ impl Volume for Lfs {
     }
 
     fn write(&mut self, cx: &mut Cx, range: &WriteRange<'_>) -> Result<u64, Errno> {
-        let (ino, bsize) = (range.ino, u64::from(self.g.bsize));
-        let size_before = self.node(ino)?.d.size;
-        let mut done = 0;
-        let mut failed = None;
-        while done < range.len_bytes {
-            let at = range.offset + done;
-            let len = (bsize - at % bsize).min(range.len_bytes - done) as u32;
-            if let Err(error) = self.write_piece(cx, range, at, len, done) {
-                failed = Some(error);
-                break;
-            }
-            done += u64::from(len);
-        }
-        if let Some(error) = failed {
-            truncate::to_what_is_written(self, cx, range, size_before, done)?;
-            if done == 0 {
-                return Err(error);
-            }
-        }
+        let done = truncate::write_by_blocks(self, cx, range, |fs, cx, at, len, done| {
+            fs.write_piece(cx, range, at, len, done)
+        })?;
         match range.sync {
-            Some(how) => self.fsync(cx, ino, how)?,
+            Some(how) => self.fsync(cx, range.ino, how)?,
             None => self.settle(cx),
         }
         Ok(done)

@@ -82,6 +82,9 @@ pub(super) fn open_in_root(root: &OwnedFd, path: &CStr, flags: OFlags, mode: Mod
     }
 }
 
+/// The directory a path starts in, and the path from there as the kernel takes it.
+type Way<'s, 'p> = (Start<'s>, &'p CStr);
+
 impl<'s> Place<'s> {
     pub(super) fn new(shared: &'s Shared, reach: Reach) -> Place<'s> {
         Place { shared, reach, walked_ns: Cell::new(0) }
@@ -111,12 +114,7 @@ impl<'s> Place<'s> {
     }
 
     /// The directory a path starts in and the path as the kernel takes it.
-    pub(super) fn walk<'p>(
-        &self,
-        at: At<'_>,
-        last: Last,
-        buffer: &'p mut CPath,
-    ) -> Result<(Start<'s>, &'p CStr), Errno> {
+    pub(super) fn walk<'p>(&self, at: At<'_>, last: Last, buffer: &'p mut CPath) -> Result<Way<'s, 'p>, Errno> {
         let (dir, _) = self.start(at)?;
         if self.reach == Reach::Resolved {
             return self.resolve(at, last, buffer);
@@ -127,12 +125,7 @@ impl<'s> Place<'s> {
 
     /// As [`walk`](Place::walk), for the calls that take no directory and follow: through `/proc`, or from the thread's own working
     /// directory. The directory stays open for the call.
-    pub(super) fn detour<'p>(
-        &self,
-        at: At<'_>,
-        last: Last,
-        buffer: &'p mut CPath,
-    ) -> Result<(Start<'s>, &'p CStr), Errno> {
+    pub(super) fn detour<'p>(&self, at: At<'_>, last: Last, buffer: &'p mut CPath) -> Result<Way<'s, 'p>, Errno> {
         let (dir, _) = self.start(at)?;
         match self.reach {
             Reach::Text => buffer.set_below(dir.as_raw_fd(), at.path)?,

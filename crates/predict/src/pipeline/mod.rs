@@ -169,14 +169,14 @@ pub fn predict_calls(
     let systems = systems.iter().map(|s| options.applied_to(s)).collect::<Result<Vec<_>, _>>()?;
     // A shared pass may be thrown away, and a sink must not hear of it: with one, nothing is shared.
     let shared = match sink {
-        None => run::pass(workload, &systems, options, true, None)?,
+        None => run::pass(workload, &systems, options, true, None, None)?,
         Some(_) => None,
     };
     let pass = match shared {
         Some(pass) => Some(pass),
         None => {
             let sink = sink.as_mut().map(|s| &mut **s as CallSink<'_>);
-            run::pass(workload, &systems, options, false, sink)?
+            run::pass(workload, &systems, options, false, None, sink)?
         }
     };
     of_pass(pass, workload, systems.len(), options)
@@ -195,7 +195,7 @@ pub fn predict_given(
     given: &trace::profile::Reader,
 ) -> Result<Prediction, PredictError> {
     let systems = [options.applied_to(system)?];
-    let pass = run::pass_with(workload, &systems, options, false, Some(given::Given::new(given)?), None)?;
+    let pass = run::pass(workload, &systems, options, false, Some(given::Given::new(given)?), None)?;
     of_pass(pass, workload, 1, options)
 }
 
@@ -218,10 +218,10 @@ pub(crate) fn predict_gathering(
         return Err(PredictError::NoSystem);
     }
     let systems = systems.iter().map(|s| options.applied_to(s)).collect::<Result<Vec<_>, _>>()?;
-    let mut pass = run::pass(workload, &systems, options, true, Some(&mut |call| gather.call(call)))?;
+    let mut pass = run::pass(workload, &systems, options, true, None, Some(&mut |call| gather.call(call)))?;
     if pass.is_none() {
         gather.again();
-        pass = run::pass(workload, &systems, options, false, Some(&mut |call| gather.call(call)))?;
+        pass = run::pass(workload, &systems, options, false, None, Some(&mut |call| gather.call(call)))?;
     }
     of_pass(pass, workload, systems.len(), options)
 }

@@ -172,19 +172,9 @@ pub(super) struct Pass<'p> {
     pub coverage: Coverage,
 }
 
-/// Makes a pass. `None`: systems that shared a simulation may not; make it again with `share` off.
+/// Makes a pass, pricing the request vectors `given` of one system in place of those found. `None`: systems that shared a simulation may not; make
+/// it again with `share` off.
 pub(super) fn pass<'p>(
-    workload: &dyn Workload,
-    systems: &'p [SystemProfile],
-    options: &PredictOptions,
-    share: bool,
-    sink: Option<CallSink<'_>>,
-) -> Result<Option<Pass<'p>>, FileError> {
-    pass_with(workload, systems, options, share, None, sink)
-}
-
-/// The same, pricing the request vectors `given` of one system.
-pub(super) fn pass_with<'p>(
     workload: &dyn Workload,
     systems: &'p [SystemProfile],
     options: &PredictOptions,

@@ -71,9 +71,31 @@ fn end_in_block<B: Backing>(fs: &mut B, cx: &mut Cx, ino: Ino, length: u64) -> R
     Ok(())
 }
 
+/// Writes a range block by block: `piece` is told the byte of the file, how many bytes from there, and how many were written before; answers how
+/// many were written. Where a later one fails, those before it stay.
+pub fn write_by_blocks<B: Backing>(
+    fs: &mut B,
+    cx: &mut Cx,
+    range: &WriteRange<'_>,
+    mut piece: impl FnMut(&mut B, &mut Cx, u64, u32, u64) -> Result<(), Errno>,
+) -> Result<u64, Errno> {
+    let (size_before, bsize) = (fs.node(range.ino)?.d.size(), u64::from(fs.sizes().bsize));
+    let mut done = 0;
+    while done < range.len_bytes {
+        let at = range.offset + done;
+        let len = (bsize - at % bsize).min(range.len_bytes - done) as u32;
+        if let Err(error) = piece(fs, cx, at, len, done) {
+            to_what_is_written(fs, cx, range, size_before, done)?;
+            return if done == 0 { Err(error) } else { Ok(done) };
+        }
+        done += u64::from(len);
+    }
+    Ok(done)
+}
+
 /// After a write that failed when so much was done: the file may have been lengthened for a block that then was not to be
 /// had.
-pub fn to_what_is_written<B: Backing>(
+fn to_what_is_written<B: Backing>(
     fs: &mut B,
     cx: &mut Cx,
     range: &WriteRange<'_>,

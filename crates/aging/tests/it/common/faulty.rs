@@ -1,10 +1,6 @@
 //! A file system on which, from some call on, nothing works any more.
 
-use posix::{
-    CacheState, Call, Environment, Errno, Extent, Fd, FileKind, FileSystem, FreeExtent, FsUsage, Mounted, Outcome,
-    Process, Step, Unavailable,
-};
-use std::ffi::OsString;
+use posix::{Call, Errno, FileSystem, Mounted, Outcome, Process};
 use std::io;
 
 pub struct Faulty {
@@ -30,27 +26,8 @@ impl FileSystem for Faulty {
         outcome
     }
 
-    fn now_ns(&self) -> u64 {
-        self.fs.now_ns()
-    }
-
-    fn pause_ns(&mut self, ns: u64) {
-        self.fs.pause_ns(ns);
-    }
-
     fn run(&mut self, processes: Vec<Box<dyn Process + '_>>) -> io::Result<()> {
-        for mut process in processes {
-            let mut last = None;
-            loop {
-                match process.next(last.as_ref()) {
-                    Step::Call(call) => last = Some(self.call(&call)),
-                    Step::PauseNs(_) => last = None,
-                    Step::Blocked => return Err(io::Error::from(io::ErrorKind::Deadlock)),
-                    Step::Done => break,
-                }
-            }
-        }
-        Ok(())
+        posix::run_one_by_one(processes, |call| self.call(call))
     }
 
     fn contained(&mut self, work: &mut posix::Contained<'_>) -> io::Result<()> {
@@ -58,31 +35,7 @@ impl FileSystem for Faulty {
         Ok(())
     }
 
-    fn read_into(&mut self, fd: Fd, offset: u64, buffer: &mut [u8]) -> Result<usize, Errno> {
-        self.fs.read_into(fd, offset, buffer)
-    }
-
-    fn entries(&mut self, fd: Fd) -> Result<Vec<(OsString, FileKind)>, Errno> {
-        self.fs.entries(fd)
-    }
-
-    fn drop_caches(&mut self) -> io::Result<CacheState> {
-        self.fs.drop_caches()
-    }
-
-    fn usage(&mut self) -> io::Result<FsUsage> {
-        self.fs.usage()
-    }
-
-    fn extents(&mut self, fd: Fd) -> Result<Vec<Extent>, Unavailable> {
-        self.fs.extents(fd)
-    }
-
-    fn free_extents(&mut self) -> Result<Vec<FreeExtent>, Unavailable> {
-        self.fs.free_extents()
-    }
-
-    fn environment(&self) -> Environment {
-        self.fs.environment()
+    posix::delegate! { |me| me.fs =>
+        now_ns, pause_ns, read_into, entries, drop_caches, usage, extents, free_extents, environment
     }
 }

@@ -7,8 +7,7 @@
 use crate::ExperimentError;
 use aging::snapshot::{TakeOptions, take};
 use posix::{
-    At, CacheDrop, CacheState, Call, Contained, Environment, Errno, Extent, Fd, FileKind, FileSystem, FreeExtent,
-    FsUsage, MemoryLimits, OpenFlags, Outcome, Process, Reply, Shape, Step, Unavailable,
+    At, CacheDrop, CacheState, Call, Errno, Fd, FileKind, FileSystem, OpenFlags, Outcome, Process, Reply, Step,
 };
 use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
@@ -345,18 +344,6 @@ impl<F: FileSystem> FileSystem for Recorded<F> {
         outcome
     }
 
-    fn now_ns(&self) -> u64 {
-        self.fs.now_ns()
-    }
-
-    fn date_ns(&self) -> i64 {
-        self.fs.date_ns()
-    }
-
-    fn pause_ns(&mut self, ns: u64) {
-        self.fs.pause_ns(ns);
-    }
-
     fn run(&mut self, processes: Vec<Box<dyn Process + '_>>) -> io::Result<()> {
         if !self.runs {
             return self.fs.run(processes);
@@ -368,14 +355,6 @@ impl<F: FileSystem> FileSystem for Recorded<F> {
             .zip(processes)
             .map(|(thread, process)| Box::new(Kept { process, log, thread, begun: None }) as Box<dyn Process + '_>);
         self.fs.run(kept.collect())
-    }
-
-    fn contained(&mut self, work: &mut Contained<'_>) -> io::Result<()> {
-        self.fs.contained(work)
-    }
-
-    fn read_into(&mut self, fd: Fd, offset: u64, buffer: &mut [u8]) -> Result<usize, Errno> {
-        self.fs.read_into(fd, offset, buffer)
     }
 
     /// Nobody lists names without time passing but the benchmark that removes what it has made.
@@ -401,31 +380,7 @@ impl<F: FileSystem> FileSystem for Recorded<F> {
         self.fs.drop_caches_explained()
     }
 
-    fn usage(&mut self) -> io::Result<FsUsage> {
-        self.fs.usage()
-    }
-
-    fn extents(&mut self, fd: Fd) -> Result<Vec<Extent>, Unavailable> {
-        self.fs.extents(fd)
-    }
-
-    fn free_extents(&mut self) -> Result<Vec<FreeExtent>, Unavailable> {
-        self.fs.free_extents()
-    }
-
-    fn environment(&self) -> Environment {
-        self.fs.environment()
-    }
-
-    fn is_deterministic(&self) -> bool {
-        self.fs.is_deterministic()
-    }
-
-    fn shape(&self) -> Option<Shape> {
-        self.fs.shape()
-    }
-
-    fn memory(&self) -> Option<MemoryLimits> {
-        self.fs.memory()
+    posix::delegate! { |me| me.fs =>
+        now_ns, date_ns, pause_ns, contained, read_into, usage, extents, free_extents, environment, is_deterministic, shape, memory
     }
 }
