@@ -107,10 +107,10 @@ pub fn drive_validation(validation: &Validation) -> Document {
         "{} requests, replayed closed loop. Mean response measured {}, modelled {}. Demerit {}, {} of the mean: the root mean \
          square of the horizontal distance between the two distributions. Over the first half of the trace alone {}, over the \
          second {}. Of the requests {} have a modelled response within {} of their own measured one.",
-        show::count(validation.requests),
-        show::duration_ns(validation.measured_mean_ns),
-        show::duration_ns(validation.modelled_mean_ns),
-        show::duration_ns(validation.demerit_ns),
+        show::count(validation.compared.requests),
+        show::duration_ns(validation.compared.measured_mean_ns),
+        show::duration_ns(validation.compared.modelled_mean_ns),
+        show::duration_ns(validation.compared.demerit_ns),
         show::share(validation.demerit_share),
         show::duration_ns(validation.half_demerit_ns[0]),
         show::duration_ns(validation.half_demerit_ns[1]),
@@ -156,10 +156,10 @@ fn classes(validation: &Validation) -> Table {
     for class in &validation.classes {
         table.row(vec![
             Cell::from(class.name.as_str()),
-            Cell::Count(class.requests),
-            Cell::Ns(class.measured_mean_ns),
-            Cell::Ns(class.modelled_mean_ns),
-            Cell::Ns(class.demerit_ns),
+            Cell::Count(class.compared.requests),
+            Cell::Ns(class.compared.measured_mean_ns),
+            Cell::Ns(class.compared.modelled_mean_ns),
+            Cell::Ns(class.compared.demerit_ns),
         ]);
     }
     table

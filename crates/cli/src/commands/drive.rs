@@ -175,8 +175,11 @@ fn validate(args: &Validate) -> failure::Result<ExitCode> {
     let validation = validate::validate(&drive.key, &drive.name, spec, &trace).map_err(refused)?;
     args.result.emit("fsage.drive-validation/1", &validation, &device::present::drive_validation(&validation))?;
     match args.max_demerit {
-        Some(limit_ms) if validation.demerit_ns > limit_ms * 1e6 => {
-            progress::note(&format!("demerit {:.4} ms is greater than {limit_ms} ms", validation.demerit_ns / 1e6));
+        Some(limit_ms) if validation.compared.demerit_ns > limit_ms * 1e6 => {
+            progress::note(&format!(
+                "demerit {:.4} ms is greater than {limit_ms} ms",
+                validation.compared.demerit_ns / 1e6
+            ));
             Ok(failure::code(Kind::Check))
         }
         _ => Ok(ExitCode::SUCCESS),

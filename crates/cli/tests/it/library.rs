@@ -13,7 +13,8 @@ fn library(directory: &Path, args: &[&str]) -> assert_cmd::assert::Assert {
 fn a_system_that_is_there_stays() {
     let directory = tempfile::tempdir().unwrap();
     let dear = common::small_system(directory.path(), "mine", 9000.0);
-    library(directory.path(), &["--system", dear.to_str().unwrap()]).success();
+    let workload = common::small_workload(directory.path());
+    library(directory.path(), &["--add", workload.to_str().unwrap(), "--system", dear.to_str().unwrap()]).success();
     let kept = directory.path().join("ours/systems/mine.system");
     let before = fs::read(&kept).unwrap();
     let cheap = common::small_system(directory.path(), "mine", 10.0);
@@ -31,7 +32,8 @@ fn a_system_that_is_there_stays() {
 fn two_targets_of_one_file_name_are_not_mixed() {
     let directory = tempfile::tempdir().unwrap();
     let other = common::small_system(directory.path(), "ext4-1G", 10.0);
-    library(directory.path(), &["--system", other.to_str().unwrap()]).success();
+    let workload = common::small_workload(directory.path());
+    library(directory.path(), &["--add", workload.to_str().unwrap(), "--system", other.to_str().unwrap()]).success();
     let output = common::fsage()
         .current_dir(directory.path())
         .args(["library", "ours", "--on", "ext4:1G", "--no-replay"])

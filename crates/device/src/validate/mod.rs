@@ -60,13 +60,21 @@ pub struct Rung {
 pub struct Class {
     /// Its name.
     pub name: String,
-    /// Requests.
+    #[allow(missing_docs)]
+    #[serde(flatten)]
+    pub compared: Compared,
+}
+
+/// Requests, as they were measured and as they are modelled.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct Compared {
+    /// How many.
     pub requests: u64,
     /// Means of the measured and the modelled responses.
     pub measured_mean_ns: f64,
     #[allow(missing_docs)]
     pub modelled_mean_ns: f64,
-    /// The class's own demerit figure.
+    /// The demerit figure of these requests.
     pub demerit_ns: f64,
 }
 
@@ -77,15 +85,10 @@ pub struct Validation {
     pub drive: String,
     #[allow(missing_docs)]
     pub name: String,
-    /// Requests of the trace.
-    pub requests: u64,
-    /// Means of the measured and the modelled responses.
-    pub measured_mean_ns: f64,
-    #[allow(missing_docs)]
-    pub modelled_mean_ns: f64,
-    /// The full model's demerit figure, and as a share of the mean measured response.
-    pub demerit_ns: f64,
-    #[allow(missing_docs)]
+    /// All requests of the trace, with the full model.
+    #[serde(flatten)]
+    pub compared: Compared,
+    /// The full model's demerit figure as a share of the mean measured response.
     pub demerit_share: f64,
     /// The ladder of refinements, from a constant to the full model.
     pub ladder: Vec<Rung>,
@@ -139,10 +142,12 @@ pub fn validate(key: &str, name: &str, spec: &DiskSpec, trace: &[Traced]) -> Res
     Ok(Validation {
         drive: key.to_owned(),
         name: name.to_owned(),
-        requests: trace.len() as u64,
-        measured_mean_ns: mean_ns,
-        modelled_mean_ns: mean(&full.response_ns),
-        demerit_ns: total,
+        compared: Compared {
+            requests: trace.len() as u64,
+            measured_mean_ns: mean_ns,
+            modelled_mean_ns: mean(&full.response_ns),
+            demerit_ns: total,
+        },
         demerit_share: total / mean_ns,
         ladder,
         classes: classes(trace, &full),
@@ -184,10 +189,12 @@ fn classes(trace: &[Traced], replay: &Replay) -> Vec<Class> {
         let modelled: Vec<u64> = of.iter().map(|(_, n)| replay.response_ns[*n]).collect();
         Class {
             name: of.first().map(|(name, _)| name.clone()).unwrap_or_default(),
-            requests: of.len() as u64,
-            measured_mean_ns: mean(&measured),
-            modelled_mean_ns: mean(&modelled),
-            demerit_ns: demerit_ns(&Quantiles::new(&measured), &Quantiles::new(&modelled)),
+            compared: Compared {
+                requests: of.len() as u64,
+                measured_mean_ns: mean(&measured),
+                modelled_mean_ns: mean(&modelled),
+                demerit_ns: demerit_ns(&Quantiles::new(&measured), &Quantiles::new(&modelled)),
+            },
         }
     };
     names.chunk_by(|a, b| a.0 == b.0).map(class).collect()

@@ -96,7 +96,7 @@ fn disksim_s_own_drives_have_the_geometry_of_those_written_by_hand() {
         assert!(imported.warnings.iter().any(|warning| warning.contains("disksim_global")), "{:?}", imported.warnings);
 
         let trace = read_trace(&testkit::fixture::unpack(&format!("drives/{trace}"), d.path())).unwrap();
-        let ms = validate(key, disk, theirs, &trace).unwrap().demerit_ns / 1e6;
+        let ms = validate(key, disk, theirs, &trace).unwrap().compared.demerit_ns / 1e6;
         println!("{key}: imported {ms:.3} ms, DiskSim {disksim_ms} ms");
         assert!(ms <= 2.0 * disksim_ms, "{key}: demerit {ms} ms");
     }

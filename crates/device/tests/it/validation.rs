@@ -22,7 +22,7 @@ fn demerits_are_at_or_below_those_of_disksim() {
         let Model::Disk(spec) = &drive.model else { panic!("{key} is a disk") };
         let trace = read_trace(&testkit::fixture::unpack(&format!("drives/{trace}"), d.path())).unwrap();
         let validation = validate(key, &drive.name, spec, &trace).unwrap();
-        let ms = validation.demerit_ns / 1e6;
+        let ms = validation.compared.demerit_ns / 1e6;
         assert!(ms <= bar_ms, "{key}: demerit {ms} ms, DiskSim 4.0 has {bar_ms}");
         assert!((0.0..=1.0).contains(&validation.close_share));
         let first = validation.ladder.first().unwrap().demerit_ns;
@@ -30,8 +30,8 @@ fn demerits_are_at_or_below_those_of_disksim() {
             validation.ladder.iter().all(|rung| rung.demerit_ns <= first),
             "{key}: no step is worse than a constant"
         );
-        assert_eq!(validation.ladder.last().unwrap().demerit_ns, validation.demerit_ns);
-        assert_eq!(validation.classes.iter().map(|class| class.requests).sum::<u64>(), trace.len() as u64);
+        assert_eq!(validation.ladder.last().unwrap().demerit_ns, validation.compared.demerit_ns);
+        assert_eq!(validation.classes.iter().map(|class| class.compared.requests).sum::<u64>(), trace.len() as u64);
     }
 }
 

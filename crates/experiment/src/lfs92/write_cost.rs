@@ -212,21 +212,13 @@ fn costs(found: &[Found], policy: &str, skew: Skew) -> Vec<(f64, f64)> {
 fn rows(outcome: &mut Outcome, found: &[Found]) {
     let hot = Skew::PAPER;
     if let Some(f) = at(found, "greedy", Skew::Uniform, HISTOGRAM_AT) {
-        outcome
-            .row(Row::new(
-                "greedy, uniform, three quarters full: utilisation of segments cleaned",
-                Unit::Share,
-                Published::about(0.55),
-                f.cleaned_at,
-                Explain::Agrees,
-            ))
-            .row(Row::new(
-                "the same by theory, at the utilisation that was",
-                Unit::Share,
-                Published::NONE,
-                uniform_at(f.live),
-                Explain::Agrees,
-            ));
+        outcome.row(super::cleaned_at(f.cleaned_at)).row(Row::new(
+            "the same by theory, at the utilisation that was",
+            Unit::Share,
+            Published::NONE,
+            uniform_at(f.live),
+            Explain::Agrees,
+        ));
     }
     for f in found {
         let what = format!("write cost, {}, {:.0} % live", f.case.name(), f.live * 100.0);

@@ -44,13 +44,12 @@ pub(super) fn enter<B: Backing>(
     fs: &mut B,
     cx: &mut Cx,
     dir: Ino,
-    name: &[u8],
-    ino: Ino,
+    name: Name<'_>,
     file_type: FileType,
 ) -> Result<(), Errno> {
     cx.cpu(cx.costs().name_ns);
     let directory = fs.directory(dir)?;
-    let slot = directory.slot(name.len());
+    let slot = directory.slot(name.name.len());
     let (old_len, new_len) = (directory.len_bytes(), directory.len_after(slot));
     let grown = slot == Slot::Append;
     if grown {
@@ -59,9 +58,9 @@ pub(super) fn enter<B: Backing>(
         fs.directory_mut(dir)?.cut(new_len);
         truncate::shorten(fs, cx, dir, new_len)?;
     }
-    let at = fs.directory_mut(dir)?.enter(slot, name, ino.0, file_type.entry_type());
+    let at = fs.directory_mut(dir)?.enter(slot, name.name, name.ino.0, file_type.entry_type());
     stamp_modified(fs, cx, dir)?;
-    fs.name_added(cx, dir, at, Name { name, ino }, grown)
+    fs.name_added(cx, dir, at, name, grown)
 }
 
 /// Room for another chunk.
@@ -94,16 +93,15 @@ pub(super) fn reenter<B: Backing>(
     fs: &mut B,
     cx: &mut Cx,
     dir: Ino,
-    name: &[u8],
-    ino: Ino,
+    name: Name<'_>,
     file_type: FileType,
 ) -> Result<(), Errno> {
     cx.cpu(cx.costs().name_ns);
     let directory = fs.directory_mut(dir)?;
-    let found = directory.find(name).ok_or(Errno::ENOENT)?;
-    directory.rewrite(found.at, ino.0, Some(file_type.entry_type()));
+    let found = directory.find(name.name).ok_or(Errno::ENOENT)?;
+    directory.rewrite(found.at, name.ino.0, Some(file_type.entry_type()));
     stamp_modified(fs, cx, dir)?;
-    fs.name_changed(cx, dir, found.at.into(), Ino(found.ino), Name { name, ino })
+    fs.name_changed(cx, dir, found.at.into(), Ino(found.ino), name)
 }
 
 /// Makes a directory's `..` lead elsewhere.

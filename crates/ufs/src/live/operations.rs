@@ -1,6 +1,6 @@
 //! The operations of [`Volume`](kernel::Volume), each in the order of steps that 4.4BSD has (`ufs_vnops.c`).
 
-use super::backing::{Backing, Change, NewInode};
+use super::backing::{Backing, Change, Name, NewInode};
 use super::files::{Files as _, kind_of};
 use super::names::{enter, first_chunk, leave, move_parent, reenter, search, stamp_modified};
 use super::node::Body;
@@ -121,7 +121,7 @@ pub fn link<B: Backing>(fs: &mut B, cx: &mut Cx, ino: Ino, dir: Ino, name: &[u8]
     let file_type = file_type(fs, ino)?;
     room_for_link(fs, ino)?;
     fs.admit(cx, Change::Link)?;
-    with_link(fs, cx, ino, |fs, cx| enter(fs, cx, dir, name, ino, file_type))?;
+    with_link(fs, cx, ino, |fs, cx| enter(fs, cx, dir, Name { name, ino }, file_type))?;
     fs.settle(cx);
     Ok(())
 }
@@ -177,8 +177,10 @@ pub fn rename<B: Backing>(fs: &mut B, cx: &mut Cx, rename: &Rename<'_>) -> Resul
         Some(old) => {
             replace(fs, cx, rename, old, file_type).and_then(|()| if moves { add_link(fs, cx, to_dir) } else { Ok(()) })
         }
-        None if moves => with_link(fs, cx, to_dir, |fs, cx| enter(fs, cx, to_dir, to_name, ino, file_type)),
-        None => enter(fs, cx, to_dir, to_name, ino, file_type),
+        None if moves => {
+            with_link(fs, cx, to_dir, |fs, cx| enter(fs, cx, to_dir, Name { name: to_name, ino }, file_type))
+        }
+        None => enter(fs, cx, to_dir, Name { name: to_name, ino }, file_type),
     };
     if let Err(error) = named {
         if !B::ATOMIC {
@@ -210,7 +212,7 @@ fn replace<B: Backing>(
     if directory {
         empty_directory(fs, replaced)?;
     }
-    reenter(fs, cx, rename.to_dir, rename.to_name, rename.ino, file_type)?;
+    reenter(fs, cx, rename.to_dir, Name { name: rename.to_name, ino: rename.ino }, file_type)?;
     if directory {
         // The replaced directory's `..` is gone; that of the moved one may come.
         drop_links(fs, cx, rename.to_dir, 1)?;
@@ -394,7 +396,7 @@ fn make_file<B: Backing>(
         _ => Ok(()),
     };
     fs.inode_made(cx, ino);
-    if let Err(error) = linked.and_then(|()| enter(fs, cx, dir, name, ino, file_type)) {
+    if let Err(error) = linked.and_then(|()| enter(fs, cx, dir, Name { name, ino }, file_type)) {
         unmake(fs, cx, ino);
         return Err(error);
     }
@@ -437,7 +439,7 @@ fn make_directory<B: Backing>(fs: &mut B, cx: &mut Cx, dir: Ino, name: &[u8], ne
     // The link that `..` is.
     let made = with_link(fs, cx, dir, |fs, cx| {
         first_chunk(fs, cx, ino)?;
-        enter(fs, cx, dir, name, ino, file_type)
+        enter(fs, cx, dir, Name { name, ino }, file_type)
     });
     if let Err(error) = made {
         unmake(fs, cx, ino);

@@ -183,18 +183,10 @@ fn row(what: impl Into<String>, ours: f64) -> Row {
 
 fn rows(outcome: &mut Outcome, uniform: &[(f64, &Found)], greedy: &[(f64, &Found)], benefit: &[(f64, &Found)]) {
     if let Some(found) = at(uniform, 0.75) {
-        outcome
-            .row(Row::new(
-                "greedy, uniform, three quarters full: utilisation of segments cleaned",
-                Unit::Share,
-                Published::about(0.55),
-                found.cleaned_at,
-                Explain::Agrees,
-            ))
-            .row(row(
-                "the same: write cost over 2/(1-u) of theory",
-                found.write_cost / formula(uniform_at(found.live)),
-            ));
+        outcome.row(super::cleaned_at(found.cleaned_at)).row(row(
+            "the same: write cost over 2/(1-u) of theory",
+            found.write_cost / formula(uniform_at(found.live)),
+        ));
     }
     let ratios = ratios(greedy, benefit);
     let (best_at, best) =
