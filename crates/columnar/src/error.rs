@@ -42,8 +42,8 @@ pub enum FileError {
         format: &'static Format,
     },
     /// A version that this program does not know.
-    #[error("{}: format version {found} is not supported: this fsage ({}) reads version {}; {}",
-        path.display(), env!("CARGO_PKG_VERSION"), format.version, format.version_hint(*found))]
+    #[error("{}: format version {found} is not supported: this fsage ({}) reads {}; {}",
+        path.display(), env!("CARGO_PKG_VERSION"), format.versions(), format.version_hint(*found))]
     Version {
         /// The file.
         path: PathBuf,

@@ -9,8 +9,10 @@ use std::path::Path;
 pub struct Format {
     /// What a file of it is, with its article: "an aging workload".
     pub name: &'static str,
-    /// The version that is written and read; others are refused.
+    /// The version that is written.
     pub version: u32,
+    /// The oldest that is read; older ones, and newer ones than are written, are refused.
+    pub oldest: u32,
     /// Key of the footer that states the version: the number alone, or a description (JSON) with a field `version`. `None`: a file beside it does.
     pub key: Option<&'static str>,
     /// What to do where there is no such file, as a clause.
@@ -35,7 +37,7 @@ impl Format {
     /// # Errors
     /// [`FileError::Version`].
     pub fn check_version(&'static self, path: &Path, found: u64) -> Result<(), FileError> {
-        if found == u64::from(self.version) {
+        if (u64::from(self.oldest)..=u64::from(self.version)).contains(&found) {
             return Ok(());
         }
         Err(FileError::Version { path: path.to_owned(), found, format: self })
@@ -63,6 +65,15 @@ impl Format {
             }
         };
         self.check_version(path, found)
+    }
+
+    /// The versions that are read, for a message.
+    pub(crate) fn versions(&self) -> String {
+        if self.oldest == self.version {
+            format!("version {}", self.version)
+        } else {
+            format!("versions {} to {}", self.oldest, self.version)
+        }
     }
 
     /// What to do about a file of version `found`.

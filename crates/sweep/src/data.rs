@@ -25,6 +25,7 @@ use std::sync::Arc;
 pub const FORMAT: Format = Format {
     name: "a table of a sweep",
     version: 1,
+    oldest: 1,
     key: Some("fsage.sweep"),
     missing: "run the sweep: fsage sweep SPEC.toml",
     again: "run the sweep again: it writes its tables from its journal",

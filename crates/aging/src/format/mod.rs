@@ -25,6 +25,7 @@ pub const META_KEY: &str = "fsage.aging";
 pub static FORMAT: Format = Format {
     name: "an aging workload",
     version: FORMAT_VERSION,
+    oldest: FORMAT_VERSION,
     key: Some(META_KEY),
     missing: "`fsage plan` writes aging workloads",
     again: "plan it again",

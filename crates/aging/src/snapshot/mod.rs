@@ -41,6 +41,7 @@ pub const FORMAT_VERSION: u32 = 1;
 pub static FORMAT: Format = Format {
     name: "a snapshot",
     version: FORMAT_VERSION,
+    oldest: FORMAT_VERSION,
     key: Some("fsage.snapshot"),
     missing: "`fsage snapshot` writes snapshots",
     again: "leave this snapshot out",

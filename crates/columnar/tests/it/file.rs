@@ -10,9 +10,12 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-static HERDS: Format = Format {
+static HERDS: Format = OF_HERDS;
+
+const OF_HERDS: Format = Format {
     name: "a file of herds",
     version: 3,
+    oldest: 3,
     key: Some("herds"),
     missing: "count the herds first",
     again: "count the herds again",
@@ -113,6 +116,22 @@ fn other_versions_are_refused_by_number() {
     }
     write(&path, other(), |out| out.key_value("herds", "3".to_owned()));
     assert!(refused(&path).contains("column kind: not in the file"));
+}
+
+/// A file of the version before is read where the format says so.
+#[test]
+fn older_versions_are_read_down_to_the_oldest() {
+    static FLOCKS: Format = Format { version: 5, oldest: 4, ..OF_HERDS };
+    let (_dir, path) = herds();
+    let version = |found: u32| {
+        write(&path, fields(), |out| out.describe(&FLOCKS, &about(found)).unwrap());
+        ParquetIn::open(path.clone(), &FLOCKS, Check::Footer, as_stored(&fields())).map(drop)
+    };
+    assert!(version(4).is_ok() && version(5).is_ok());
+    for (found, hint) in [(3, "count the herds again"), (6, "use a newer fsage")] {
+        let said = version(found).unwrap_err().to_string();
+        assert!(said.contains("reads versions 4 to 5") && said.ends_with(hint), "{said}");
+    }
 }
 
 #[test]

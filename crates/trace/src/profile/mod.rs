@@ -47,6 +47,7 @@ static SCHEDULE: Format = Format { missing: "the profile is incomplete: record t
 const PROFILE: Format = Format {
     name: "a workload profile",
     version: FORMAT_VERSION,
+    oldest: FORMAT_VERSION,
     key: None,
     missing: "a workload profile is a directory NAME.workload made by fsage record or fsage import",
     again: "record or import the workload again",

@@ -26,6 +26,7 @@ pub const VERSION: u32 = 1;
 static FORMAT: Format = Format {
     name: "a file of residuals",
     version: VERSION,
+    oldest: VERSION,
     key: Some(VERSION_KEY),
     missing: "fsage validate --residuals makes such files",
     again: "make it again with fsage validate --residuals",
