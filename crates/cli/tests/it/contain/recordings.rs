@@ -12,6 +12,8 @@ use std::path::Path;
 use trace::profile::{Meta, Row, Writer, WriterOptions};
 use trace::{Batch, Event, OfdId, Op, Paths, Snapshot, flag};
 
+// Nothing is concluded from it, as from most errors, so that links stay where an attack wants them.
+const EPERM: u16 = 1;
 const EACCES: u16 = 13;
 const EEXIST: u16 = 17;
 const ENOENT: u16 = 2;
@@ -121,8 +123,8 @@ fn failed_symlink_events(user: User) {
     }
     r.two(Op::Symlink, EEXIST, "/a/b/c/A", "../../..");
     r.two(Op::Rename, ENOENT, "/a/b/c/A", "/A");
-    r.call(Op::Chmod, EACCES, "/A/outside/victim/prog").mode = Some(0o4777);
-    r.call(Op::Stat, EACCES, "/A/outside/victim/prog");
+    r.call(Op::Chmod, EPERM, "/A/outside/victim/prog").mode = Some(0o4777);
+    r.call(Op::Stat, EPERM, "/A/outside/victim/prog");
     let said = stage.replay(&r, &[]);
     let differing = said["differences"]["first"].as_array().expect("a list");
     let got = |op: &str| differing.iter().find(|d| d["op"] == op).map(|d| d["got"].as_str().expect("a name"));
@@ -149,9 +151,9 @@ fn a_root_pulled_up(user: User) {
     r.two(Op::Rename, ENOENT, "/A/r/r/r/r/r/r/r/r", "/A/q0");
     for n in 0..60 {
         r.two(Op::Rename, ENOENT, format!("/A/r/r/r/r/r/r/r/q{n}"), format!("/A/q{}", n + 1));
-        r.call(Op::Chmod, EACCES, "/A/outside/victim/prog").mode = Some(0o4777);
-        r.call(Op::Truncate, EACCES, "/A/outside/victim/secret");
-        r.call(Op::Unlink, EACCES, "/A/outside/victim/dir/deep");
+        r.call(Op::Chmod, EPERM, "/A/outside/victim/prog").mode = Some(0o4777);
+        r.call(Op::Truncate, EPERM, "/A/outside/victim/secret");
+        r.call(Op::Unlink, EPERM, "/A/outside/victim/dir/deep");
     }
     stage.replay(&r, &[]);
 }
@@ -365,12 +367,12 @@ impl Hostile {
 
     /// What a call is said to have come to: mostly an error that says nothing of the names, so that nothing is rebuilt for it.
     fn errno(&mut self) -> u16 {
-        self.dice.one_of(&[EACCES, EACCES, EACCES, EACCES, ENOENT, EEXIST, 0])
+        self.dice.one_of(&[EPERM, EPERM, EPERM, EACCES, ENOENT, EEXIST, 0])
     }
 
     fn call(&mut self, r: &mut Recording) {
         let errno = self.errno();
-        let failing = if errno == 0 { EACCES } else { errno };
+        let failing = if errno == 0 { EPERM } else { errno };
         let path = self.prey();
         match self.dice.below(20) {
             0..=2 => {
@@ -409,7 +411,7 @@ impl Hostile {
                 let which = self.dice.below(self.open.len());
                 let ofd = if op == Op::Close { self.open.swap_remove(which) } else { self.open[which] };
                 let bytes = self.dice.below(10_000) as u64;
-                let event = r.call(op, EACCES, path);
+                let event = r.call(op, EPERM, path);
                 (event.ofd, event.req_bytes, event.mode) = (Some(ofd), Some(bytes), Some(0o6777));
                 (event.flags, event.path) = (flag::LAST, None);
             }
