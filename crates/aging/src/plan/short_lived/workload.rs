@@ -13,6 +13,7 @@ const ROOT: u64 = u64::MAX;
 pub(super) fn read(path: &Path) -> Result<ShortLived, PlanError> {
     let script = Script::read(path)?;
     let mut alive = Living::<u32>::default();
+    // A recording does not say how large the file system was.
     let mut collector = Collector::default();
     for op in &script.ops {
         match op.kind {
