@@ -1,8 +1,8 @@
 //! A traced workload as operations on a tree of its own: its script.
 //!
 //! Successful calls that change something are kept: files and directories made, written, truncated, renamed and removed, and
-//! fsync; reads where they are asked for. Of the names that were there, those are in the script's initial tree that the workload changes, or that are in a
-//! directory in which it changes something; with the directories above them.
+//! fsync; reads where they are asked for. Of the names that were there, those are in the script's initial tree that the
+//! workload changes (or reads, where that is kept), or that are in a directory in which it changes something; with the directories above them.
 
 use super::names::{Names, Walk};
 use crate::OpKind;
@@ -444,7 +444,9 @@ impl Scribe {
                 mark(dir, &mut wanted);
                 mark(dir, &mut changed_directory);
             }
-            if let Some((dir, _)) = &tree.get(op.node).origin {
+            if let Some((dir, _)) = &tree.get(op.node).origin
+                && op.kind != OpKind::Read
+            {
                 mark(*dir, &mut changed_directory);
             }
         }
