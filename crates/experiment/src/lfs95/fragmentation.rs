@@ -85,8 +85,8 @@ fn run(bench: &mut Bench<'_>) -> Result<Outcome, ExperimentError> {
     })?;
     let (mut found, notes): (Vec<Compared>, Vec<String>) = aged.into_iter().unzip();
     if let Some(volume) = &of_alloc96 {
-        let (name, found, contiguity) = (ALLOC96.to_owned(), measure(volume)?, lie(volume)?);
-        let homes = Compared { name, is_news: false, churn: None, found, contiguity };
+        let (name, relative, contiguity) = (ALLOC96.to_owned(), measure(volume)?, lie(volume)?);
+        let homes = Compared { name, is_news: false, churn: None, found: relative, contiguity };
         found.push(homes);
     }
     let mut outcome = outcome(&found, size_bytes);

@@ -23,8 +23,10 @@ pub(crate) const EXPERIMENT: Experiment = Experiment {
 
 /// Groups of the spool, a directory each.
 const GROUPS: u64 = 100;
-/// Articles are lognormal: median 2.2 KB, as those of the personality `news` without its tail.
-const LN_BYTES: (f64, f64) = (7.7, 0.8);
+/// Articles of the personality `news` without its tail are lognormal: the natural logarithm of their bytes, and its deviation.
+const NEWS: (f64, f64) = (7.7, 0.8);
+/// Such that hardly two fit into a block: five fragments, and three are left.
+const FIVE_FRAGMENTS: (f64, f64) = (8.43, 0.05);
 const BYTES_MAX: f64 = 64.0 * 1024.0;
 /// Of the articles, so many expire in each round.
 const EXPIRE: f64 = 0.10;
@@ -37,8 +39,22 @@ const SIZES: [u64; 3] = [1 << 10, 4 << 10, 8 << 10];
 /// Bytes for each inode of the spool.
 const DENSITY: u32 = 2048;
 
-/// How much of the file system is held back, per cent.
-const RESERVES: [u32; 3] = [10, 5, 0];
+/// How a spool is set up.
+#[derive(Clone, Copy, Debug)]
+struct Case {
+    /// How much of the file system is held back, per cent.
+    reserve: u32,
+    /// Logarithm of the articles' sizes, and its deviation.
+    ln_bytes: (f64, f64),
+}
+
+const CASES: [Case; 5] = [
+    Case { reserve: 10, ln_bytes: NEWS },
+    Case { reserve: 5, ln_bytes: NEWS },
+    Case { reserve: 0, ln_bytes: NEWS },
+    Case { reserve: 10, ln_bytes: (NEWS.0 + std::f64::consts::LN_2, NEWS.1) },
+    Case { reserve: 10, ln_bytes: FIVE_FRAGMENTS },
+];
 
 /// A full spool.
 #[derive(Clone, Copy, Debug)]
@@ -49,6 +65,8 @@ struct Look {
     in_blocks: f64,
     /// Articles refused although df showed room for them.
     refused: u64,
+    /// When the last whole block was gone while it was filled: how much was still free, of the file system.
+    out_of_blocks: Option<f64>,
 }
 
 /// Files of one size made into free space.
@@ -62,26 +80,31 @@ struct Made {
 }
 
 struct Found {
-    reserve: u32,
+    case: Case,
     rounds: Vec<Look>,
     /// Free after the last expiry.
     last: Look,
-    /// By [`SIZES`]: on the spool's free space, and on the same emptied.
+    /// By [`SIZES`]: in what was free when it was full the last time, where df showed any.
+    full: Vec<Made>,
+    /// By [`SIZES`]: in what was free after the last expiry, and on the same emptied.
     made: Vec<[Made; 2]>,
 }
 
 impl Found {
     fn name(&self) -> String {
-        format!("reserve of {} %", self.reserve)
+        let (mean, deviation) = self.case.ln_bytes;
+        let kb = mean.exp() / 1024.0;
+        let alike = if deviation < 0.1 { " all alike" } else { "" };
+        format!("articles of {kb:.1} KB{alike}, reserve of {} %", self.case.reserve)
     }
 }
 
 fn run(bench: &mut Bench<'_>) -> Result<Outcome, ExperimentError> {
     let size_bytes = bench.pick(16 << 20, 128 << 20);
     let rounds = bench.pick(3, 30);
-    let reserves = bench.pick(&RESERVES[..1], &RESERVES[..]);
+    let cases = bench.pick(&CASES[..1], &CASES[..]);
     let seed = bench.seed();
-    let found = each(bench, "spools", reserves, |reserve| provoke(*reserve, size_bytes, rounds, seed))?;
+    let found = each(bench, "spools", cases, |case| provoke(*case, size_bytes, rounds, seed))?;
     let mut outcome = Outcome::new();
     outcome
         .parameter("machine", MACHINE)
@@ -90,7 +113,10 @@ fn run(bench: &mut Bench<'_>) -> Result<Outcome, ExperimentError> {
             "file systems",
             format!("{} MiB, as in lfs95/fragmentation, an inode for each {DENSITY} bytes", size_bytes >> 20),
         )
-        .parameter("articles", "lognormal, median 2.2 KB (estimate), in 100 directories")
+        .parameter(
+            "articles",
+            "lognormal, by their median (an estimate), in 100 directories; all alike: within a tenth",
+        )
         .parameter(
             "rounds",
             format!("{rounds}: filled until {REFUSED} articles in a row are refused; a tenth expires"),
@@ -101,16 +127,18 @@ fn run(bench: &mut Bench<'_>) -> Result<Outcome, ExperimentError> {
     Ok(outcome)
 }
 
-fn provoke(reserve: u32, size_bytes: u64, rounds: u32, seed: u64) -> Result<Found, ExperimentError> {
+fn provoke(case: Case, size_bytes: u64, rounds: u32, seed: u64) -> Result<Found, ExperimentError> {
     let base = mkfs_options(size_bytes, 0, POSITIONS);
-    let options = MkfsOptions { minfree: reserve, density: Some(DENSITY), ..base };
+    let options = MkfsOptions { minfree: case.reserve, density: Some(DENSITY), ..base };
     // Written late, which does not change where anything goes.
     let volume = Ffs::format(&options, policy("original,blockwise,noorder")?)?;
-    let mut spool = Spool::new(laboratory(volume)?, seed)?;
+    let mut spool = Spool::new(laboratory(volume)?, case, seed)?;
     let mut looks = Vec::new();
+    let mut full = FreeMaps::of(spool.lab.volume())?;
     for _ in 0..rounds {
-        let refused = spool.fill()?;
-        looks.push(look(spool.lab.volume(), refused));
+        let (refused, out_of_blocks) = spool.fill()?;
+        looks.push(Look { refused, out_of_blocks, ..look(spool.lab.volume()) });
+        full = FreeMaps::of(spool.lab.volume())?;
         spool.expire()?;
     }
     let volume =
@@ -119,18 +147,21 @@ fn provoke(reserve: u32, size_bytes: u64, rounds: u32, seed: u64) -> Result<Foun
     let emptied = maps.emptied()?;
     let made = SIZES.iter().map(|size| Ok([make(&maps, *size)?, make(&emptied, *size)?]));
     let made: Result<Vec<_>, ExperimentError> = made.collect();
-    Ok(Found { reserve, rounds: looks, last: look(&volume, 0), made: made? })
+    let full: Result<Vec<_>, ExperimentError> = SIZES.iter().map(|size| make(&full, *size)).collect();
+    Ok(Found { case, rounds: looks, last: look(&volume), full: full?, made: made? })
 }
 
-fn look(volume: &Ffs, refused: u64) -> Look {
+fn look(volume: &Ffs) -> Look {
     let (total, free) = (volume.tuning().dsize as f64, volume.space().free_frags() as f64);
     let blocks = volume.space().total().nbfree as f64 * f64::from(volume.geometry().frag);
-    Look { free: free / total, in_blocks: if free > 0.0 { blocks / free } else { 0.0 }, refused }
+    let in_blocks = if free > 0.0 { blocks / free } else { 0.0 };
+    Look { free: free / total, in_blocks, refused: 0, out_of_blocks: None }
 }
 
 /// A spool in use.
 struct Spool {
     lab: Lab<Ffs>,
+    case: Case,
     random: Xoshiro256PlusPlus,
     articles: Vec<u64>,
     next: u64,
@@ -141,19 +172,23 @@ fn path(article: u64) -> String {
 }
 
 impl Spool {
-    fn new(mut lab: Lab<Ffs>, seed: u64) -> Result<Spool, ExperimentError> {
+    fn new(mut lab: Lab<Ffs>, case: Case, seed: u64) -> Result<Spool, ExperimentError> {
         for group in 0..GROUPS {
             let directory = format!("group{group}");
             call(&mut lab, "making a directory", &Call::Mkdir { at: At::from(directory.as_str()), mode: Mode(0o755) })?;
         }
-        Ok(Spool { lab, random: Xoshiro256PlusPlus::seed_from_u64(seed), articles: Vec::new(), next: 0 })
+        Ok(Spool { lab, case, random: Xoshiro256PlusPlus::seed_from_u64(seed), articles: Vec::new(), next: 0 })
     }
 
-    /// Articles arrive until it is full; how many were refused although df showed room for them.
-    fn fill(&mut self) -> Result<u64, ExperimentError> {
-        let (mut in_a_row, mut with_room) = (0, 0);
+    /// Articles arrive until it is full; how many were refused although df showed room for them, and what was free when the last
+    /// whole block was gone.
+    fn fill(&mut self) -> Result<(u64, Option<f64>), ExperimentError> {
+        let (mut in_a_row, mut with_room, mut out_of_blocks) = (0, 0, None);
         while in_a_row < REFUSED {
-            let (mean, deviation) = LN_BYTES;
+            if out_of_blocks.is_none() && self.lab.volume().space().total().nbfree == 0 {
+                out_of_blocks = Some(look(self.lab.volume()).free);
+            }
+            let (mean, deviation) = self.case.ln_bytes;
             let bytes = (mean + deviation * stats::random::normal(&mut self.random)).exp().clamp(1.0, BYTES_MAX) as u64;
             self.next += 1;
             let article = self.next;
@@ -168,7 +203,7 @@ impl Spool {
                 }
             }
         }
-        Ok(with_room)
+        Ok((with_room, out_of_blocks))
     }
 
     /// Some articles go, wherever they are.
@@ -209,11 +244,10 @@ fn write(lab: &mut Lab<Ffs>, path: &str, bytes: u64) -> Result<bool, ExperimentE
 /// Makes files of one size in free space, as synchronously as the study's file system, until one is refused.
 fn make(maps: &FreeMaps, size_bytes: u64) -> Result<Made, ExperimentError> {
     let mut lab = laboratory(Ffs::from_free_maps(maps, policy(WORDS)?)?)?;
-    call(&mut lab, "making a directory", &Call::Mkdir { at: At::from("new"), mode: Mode(0o755) })?;
     let room_for = available(&mut lab)? / size_bytes;
     let from_ns = lab.now_ns();
     let mut files = 0;
-    while files < FILES && write(&mut lab, &format!("new/{files}"), size_bytes)? {
+    while files < FILES && write(&mut lab, &format!("new{files}"), size_bytes)? {
         files += 1;
     }
     call(&mut lab, "writing back", &Call::SyncFs)?;
@@ -232,10 +266,17 @@ fn rows(outcome: &mut Outcome, found: &[Found]) {
             row("free when full".to_owned(), Unit::Share, full.free);
             row("of that, in whole blocks".to_owned(), Unit::Share, full.in_blocks);
             row("articles refused although df showed room".to_owned(), Unit::Count, full.refused as f64);
+            if let Some(free) = full.out_of_blocks {
+                row("free, in fragments only, when the last whole block was gone".to_owned(), Unit::Share, free);
+            }
         }
         row("the least share of free space in whole blocks in any round".to_owned(), Unit::Share, worst);
         row("free after a tenth has expired".to_owned(), Unit::Share, spool.last.free);
         row("of what is free then, in whole blocks".to_owned(), Unit::Share, spool.last.in_blocks);
+        for (size, here) in SIZES.iter().zip(&spool.full).filter(|(_, here)| here.room_for > 1) {
+            let what = format!("when full, files of {} KB made, of those that df shows room for", size >> 10);
+            row(what, Unit::Share, here.files as f64 / here.room_for as f64);
+        }
         for (size, [here, emptied]) in SIZES.iter().zip(&spool.made) {
             let kb = size >> 10;
             row(
@@ -253,8 +294,7 @@ fn rows(outcome: &mut Outcome, found: &[Found]) {
 
 fn claims(outcome: &mut Outcome, found: &[Found]) {
     let out = |spool: &&Found| {
-        let no_blocks = |look: &Look| look.in_blocks == 0.0 && look.free > 0.0 && look.refused > 0;
-        spool.rounds.iter().any(no_blocks)
+        spool.rounds.iter().any(|look| look.out_of_blocks.is_some_and(|free| free > 0.0) && look.refused > 0)
     };
     let seen: Vec<String> = found
         .iter()

@@ -115,7 +115,7 @@ fn free_space_in_fragments_only() {
     print(&found[0]);
     found.iter().for_each(complete);
     let ours = |what: &str| {
-        let what = format!("reserve of 10 %: {what}");
+        let what = format!("articles of 2.2 KB, reserve of 10 %: {what}");
         found[0].rows.iter().find(|row| row.what == what).unwrap_or_else(|| panic!("no {what}")).ours
     };
     assert!(ours("free when full") >= 0.1, "the reserve is kept");
