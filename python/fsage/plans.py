@@ -30,7 +30,7 @@ class Operation:
 
     `kind` is one of ``mkdir``, ``rmdir``, ``create``, ``symlink``, ``append``, ``overwrite``, ``truncate``,
     ``punch_hole``, ``rename``,
-    ``fsync``, ``delete``. Files and directories are numbers that are never used twice; 0 is the root, which is there.
+    ``fsync``, ``delete``, ``read``. Files and directories are numbers that are never used twice; 0 is the root, which is there.
     """
 
     t_ns: int
@@ -45,7 +45,7 @@ class Operation:
     """How many bytes: the first write of ``create``, what ``append`` adds, the new length of ``truncate``, a range of
     the others."""
     offset_bytes: int = 0
-    """Where in the file, for ``overwrite`` and ``punch_hole``."""
+    """Where in the file, for ``overwrite``, ``punch_hole`` and ``read``."""
     name: Optional[Union[str, bytes]] = None
     """The new name's last component; one is made from the number where there is none."""
 

@@ -39,11 +39,14 @@ pub enum OpKind {
     Fsync,
     /// Removes file or symbolic link `node`.
     Delete,
+    /// Reads `size_bytes` bytes of file `node` from `offset_bytes`; the range lies within the file. For file systems that go by what is
+    /// read.
+    Read,
 }
 
 impl OpKind {
     /// All kinds, in the order of their codes.
-    pub const ALL: [OpKind; 11] = [
+    pub const ALL: [OpKind; 12] = [
         OpKind::Mkdir,
         OpKind::Rmdir,
         OpKind::Create,
@@ -55,6 +58,7 @@ impl OpKind {
         OpKind::Rename,
         OpKind::Fsync,
         OpKind::Delete,
+        OpKind::Read,
     ];
 
     /// The name in files and tables.
@@ -71,6 +75,7 @@ impl OpKind {
             OpKind::Rename => "rename",
             OpKind::Fsync => "fsync",
             OpKind::Delete => "delete",
+            OpKind::Read => "read",
         }
     }
 

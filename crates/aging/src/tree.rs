@@ -128,7 +128,9 @@ impl Tree {
                 self.within(op.node, 0, op.size_bytes)?;
                 self.resize(op.node, op.size_bytes)?
             }
-            OpKind::Overwrite | OpKind::PunchHole => self.within(op.node, op.offset_bytes, op.size_bytes)?,
+            OpKind::Overwrite | OpKind::PunchHole | OpKind::Read => {
+                self.within(op.node, op.offset_bytes, op.size_bytes)?
+            }
         };
         self.now_ns = op.t_ns;
         Ok(before)

@@ -67,7 +67,7 @@ const SOURCES: &[Source] = &[
         key: "lfs92",
         title: "Rosenblum and Ousterhout, The Design and Implementation of a Log-Structured File System, TOCS 1992",
         items: &[
-            item("layout", "two small files on the disk, LFS against FFS", No("a drawing; nothing was measured")),
+            item("layout", "two small files on the disk, LFS against FFS", By(&["lfs92/two-files"])),
             item(
                 "write cost, theory",
                 "write cost by the utilisation of segments, in theory",
@@ -140,6 +140,16 @@ const SOURCES: &[Source] = &[
                     &["lfs95/by-date", "lfs95/fragmentation"],
                     "six file systems aged here; the utilisation of the study's is only drawn",
                 ),
+            ),
+            item(
+                "analysis",
+                "how files of 2 and of 16 blocks lie; free space in fragments only",
+                Partly(&["lfs95/fragmentation", "lfs95/fragments-only"], "the study's figures are not known to us"),
+            ),
+            item(
+                "summary",
+                "which file system wins where; cleaning in idle time",
+                By(&["lfs95/regions", "lfs95/idle-cleaning"]),
             ),
         ],
     },

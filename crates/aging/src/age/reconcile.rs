@@ -90,7 +90,7 @@ fn apply(nodes: &mut Nodes, op: &AgingOp, held: &FxHashSet<NodeId>) -> Result<()
             }
             Ok(())
         }
-        OpKind::Overwrite | OpKind::PunchHole | OpKind::Fsync => Ok(()),
+        OpKind::Overwrite | OpKind::PunchHole | OpKind::Fsync | OpKind::Read => Ok(()),
     }
 }
 

@@ -31,6 +31,7 @@ pub(super) enum Action {
     PunchHole,
     Rename,
     Fsync,
+    Read,
     Unlink,
 }
 
@@ -48,6 +49,7 @@ impl Action {
             Action::PunchHole => "punching a hole into",
             Action::Rename => "renaming",
             Action::Fsync => "fsync of",
+            Action::Read => "reading",
             Action::Unlink => "deleting",
         }
     }
@@ -56,7 +58,13 @@ impl Action {
     pub(super) fn needs_open(self) -> bool {
         matches!(
             self,
-            Action::Create | Action::Append | Action::Overwrite | Action::Truncate | Action::PunchHole | Action::Fsync
+            Action::Create
+                | Action::Append
+                | Action::Overwrite
+                | Action::Truncate
+                | Action::PunchHole
+                | Action::Fsync
+                | Action::Read
         )
     }
 }

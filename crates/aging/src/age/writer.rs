@@ -117,8 +117,9 @@ impl<'w> Writer<'w> {
     }
 
     async fn perform(&mut self, job: &'w Job) -> Result<(), Errno> {
-        // A file is closed before its name goes, so that its space goes with it.
-        if self.open.is_some_and(|(node, _)| node != job.node || !job.action.needs_open()) {
+        // A file is closed before its name goes, so that its space goes with it; and it is opened to be read, or to be written.
+        let alone = !job.action.needs_open() || job.action == Action::Read;
+        if self.open.is_some_and(|(node, _)| node != job.node || alone) {
             self.close().await;
         }
         if !job.action.needs_open() {
@@ -132,6 +133,11 @@ impl<'w> Writer<'w> {
                 opened => opened?,
             },
         };
+        if job.action == Action::Read {
+            let read = self.read_file(job, fd).await;
+            self.close().await;
+            return read;
+        }
         if let Err(errno) = self.change_file(job, fd).await {
             self.undo(job, fd).await;
             return Err(errno);
@@ -146,6 +152,7 @@ impl<'w> Writer<'w> {
         let tolerant = self.window.is_tolerant();
         let flags = match job.action {
             Action::Create => OpenFlags { exclusive: !tolerant, truncate: tolerant, ..OpenFlags::CREATE_NEW },
+            Action::Read => OpenFlags::READ,
             _ => OpenFlags::WRITE,
         };
         let fd = self.call(Call::Open { at: self.window.path(job).into(), flags, mode: FILE_MODE }).await.fd()?;
@@ -204,6 +211,21 @@ impl<'w> Writer<'w> {
                 Err(errno) => return Err(errno),
             }
         }
+    }
+
+    /// Reads a range, or as much of it as there is.
+    async fn read_file(&mut self, job: &'w Job, fd: Fd) -> Result<(), Errno> {
+        let mut done = 0;
+        while done < job.len_bytes {
+            let len_bytes = (job.len_bytes - done).min(self.window.chunk_bytes);
+            match self.call(Call::Read { fd, offset: Some(job.offset_bytes + done), len_bytes }).await.count() {
+                Ok(0) => break,
+                Ok(n) => done += n,
+                Err(Errno::EINTR | Errno::EAGAIN) => {}
+                Err(errno) => return Err(errno),
+            }
+        }
+        Ok(())
     }
 
     fn call_on_file(&self, job: &Job, fd: Fd, done: u64) -> Call<'w> {

@@ -16,7 +16,7 @@ pub use reader::{Batches, Reader};
 pub use writer::Writer;
 
 /// The version this code writes and reads; others are refused.
-pub const FORMAT_VERSION: u32 = 1;
+pub const FORMAT_VERSION: u32 = 2;
 
 /// The footer key under which the description ([`PlanMeta`], JSON) is.
 pub const META_KEY: &str = "fsage.aging";

@@ -4,7 +4,7 @@
 //! day of a trace (there an NFS trace; here a workload profile, or another aging workload). On each simulated day profiles are
 //! picked at random, put in the busiest directories, and shifted in time so that the profile's peak falls on the directory's.
 //! How many: the source has so many short-lived files for each file that lasted (and that a snapshot would have shown); the plan gets
-//! as many for each file that lasts.
+//! as many for each file that lasts. Or, as published, it gets as many a day, in proportion to the sizes of the two file systems.
 //!
 //! Nor do snapshots show in how many steps a file was changed: another aging workload tells that too (`habits`).
 
@@ -44,6 +44,8 @@ pub struct ShortLived {
     short: u64,
     lasting: u64,
     days: f64,
+    /// Size of the file system that it is from; 0: not known.
+    capacity_bytes: u64,
     lifetimes: Evidence,
     habits: Habits,
 }
@@ -54,7 +56,8 @@ pub enum Number {
     /// As many for each file that lasts as in the source: busy days have more.
     #[default]
     ForEachLasting,
-    /// As many a day as in the source, as published: a tree that grows fast has no more than one that is full.
+    /// As many a day as in the source, in proportion to the sizes of the two file systems, as published: a tree that grows fast has no
+    /// more than one that is full.
     EachDay,
 }
 
@@ -88,6 +91,8 @@ struct Collector {
     lasting: u64,
     /// Simulated or recorded days, at least one.
     days: f64,
+    /// Size of the file system; 0: not known.
+    capacity_bytes: u64,
     lifetimes: Evidence,
     habits: Habits,
 }
@@ -135,8 +140,8 @@ impl Collector {
             return Err(PlanError::input(path, "whole file", message));
         }
         let profiles = self.found.values().map(|files| profile(files)).collect();
-        let Collector { short, lasting, days, lifetimes, habits, .. } = self;
-        Ok(ShortLived { input, profiles, short, lasting, days: days.max(1.0), lifetimes, habits })
+        let Collector { short, lasting, days, capacity_bytes, lifetimes, habits, .. } = self;
+        Ok(ShortLived { input, profiles, short, lasting, days: days.max(1.0), capacity_bytes, lifetimes, habits })
     }
 }
 
@@ -202,6 +207,18 @@ impl ShortLived {
     /// How many short-lived files there are in a day of the source.
     pub fn per_day(&self) -> f64 {
         self.short as f64 / self.days
+    }
+
+    /// The same from a file system of this size, which a recorded workload does not say.
+    #[must_use]
+    pub fn of_size(self, capacity_bytes: u64) -> ShortLived {
+        ShortLived { capacity_bytes, ..self }
+    }
+
+    /// So many times as large as the file system of the source is one of `capacity_bytes`; `None` where either is not known.
+    pub fn times_as_large(&self, capacity_bytes: u64) -> Option<f64> {
+        let known = self.capacity_bytes > 0 && capacity_bytes > 0;
+        known.then(|| capacity_bytes as f64 / self.capacity_bytes as f64)
     }
 
     /// How many a day is to have, in which so much else happens.
@@ -293,7 +310,7 @@ mod tests {
 
     fn short_lived(profiles: Vec<Vec<ShortFile>>, short: u64, lasting: u64) -> ShortLived {
         let (input, lifetimes, habits) = (Input::default(), Evidence::default(), Habits::default());
-        ShortLived { input, profiles, short, lasting, days: 2.0, lifetimes, habits }
+        ShortLived { input, profiles, short, lasting, days: 2.0, capacity_bytes: 0, lifetimes, habits }
     }
 
     #[test]

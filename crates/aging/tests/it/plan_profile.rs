@@ -127,6 +127,25 @@ fn one_run_leaves_the_tree_that_the_workload_left() {
     assert_eq!(overwrites, [(4950, 50)]);
 }
 
+/// What was only read was left out.
+#[test]
+fn what_was_read_is_read_again_where_asked_for() {
+    let work = tempfile::tempdir().expect("a directory");
+    let path = profile(work.path());
+    let reads = |ops: &[AgingOp]| -> Vec<(u64, u64)> {
+        ops.iter().filter(|op| op.kind == OpKind::Read).map(|op| (op.offset_bytes, op.size_bytes)).collect()
+    };
+    let (meta, ops) = planned(&path, &ProfileOptions::default(), 1 << 30).expect("a plan");
+    assert_eq!((reads(&ops), meta.counts.of(OpKind::Read)), (Vec::new(), 0));
+    let options = ProfileOptions { reads: true, ..ProfileOptions::default() };
+    let (meta, ops) = planned(&path, &options, 1 << 30).expect("a plan");
+    assert_eq!((reads(&ops), meta.counts.of(OpKind::Read)), (vec![(0, 123)], 1));
+    let mut left = expected("copy-0-run-0");
+    left.insert(b"/copy-0-run-0/elsewhere".to_vec(), (FileKind::Directory, 0));
+    left.insert(b"/copy-0-run-0/elsewhere/read".to_vec(), (FileKind::File, 777));
+    assert_eq!(replayed(&ops), left);
+}
+
 #[test]
 fn runs_on_the_same_tree_end_as_one_run_does() {
     let work = tempfile::tempdir().expect("a directory");

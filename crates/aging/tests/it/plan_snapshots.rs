@@ -4,7 +4,7 @@ use crate::sources::model::Model;
 use crate::sources::replay::Replayed;
 use aging::DAY_NS;
 use aging::format::{Placement, PlanMeta, Reader};
-use aging::plan::short_lived::ShortLived;
+use aging::plan::short_lived::{Number, ShortLived};
 use aging::plan::snapshots::{Changes, Deletions, Place, SnapshotsOptions, plan, planned_for};
 use aging::plan::{PlanError, write};
 use aging::snapshot::Snapshot;
@@ -113,6 +113,50 @@ fn short_lived_files_come_and_go_within_their_day() {
     assert_eq!(added, with.counts.of(OpKind::Delete) - without.counts.of(OpKind::Delete));
     assert!(added as f64 > lasting && (added as f64) < 3.2 * lasting, "{added} for {lasting}");
     assert_eq!(with.source.inputs.len(), 9);
+}
+
+/// So many a day in proportion to size, as published in 1997: the number had to be scaled by hand.
+#[test]
+fn a_larger_file_system_gets_more_short_lived_files_a_day() {
+    let work = tempfile::tempdir().expect("a directory");
+    let paths = series(work.path(), 9, 8, 300, true);
+    let here = planned_for(&paths).expect("our own files").capacity_bytes;
+    // Three hundred a day, for three days.
+    let source = work.path().join("source.aging");
+    let mut writer = aging::format::Writer::create(&source, here / 2, 4096).expect("a new file");
+    let directories = 30;
+    for node in 1..=directories {
+        writer.push(AgingOp::new(node, OpKind::Mkdir, aging::NodeId(node))).expect("possible");
+    }
+    for file in 0..900 {
+        let (t_ns, node) = (DAY_NS + file * (DAY_NS / 300), aging::NodeId(directories + 1 + file));
+        let dir = aging::NodeId(1 + file % directories);
+        let made = AgingOp { size_bytes: 100, dir, ..AgingOp::new(t_ns, OpKind::Create, node) };
+        writer.push(made).expect("possible");
+        writer.push(AgingOp::new(t_ns + 1000, OpKind::Delete, node)).expect("possible");
+    }
+    writer.finish(PlanMeta { days: 4, ..PlanMeta::default() }).expect("a whole file");
+    let half = ShortLived::read(&source).expect("our own file");
+    assert_eq!((half.times_as_large(here), half.times_as_large(0)), (Some(2.0), None));
+    let short = |source: &ShortLived, number, scale| {
+        let options = SnapshotsOptions {
+            short_lived: Some(source),
+            short_lived_number: number,
+            short_lived_scale: scale,
+            ..SnapshotsOptions::default()
+        };
+        let parameters = planned(&paths, &options).expect("a plan").0.source.parameters;
+        (parameters["short_lived_files"].as_f64().expect("a count"), parameters["short_lived_for_size"].clone())
+    };
+    let same = half.clone().of_size(here);
+    let (twice, times) = short(&half, Number::EachDay, 1.0);
+    let (once, one) = short(&same, Number::EachDay, 1.0);
+    assert_eq!((times.as_f64(), one.as_f64()), (Some(2.0), Some(1.0)));
+    assert!((1.8..2.2).contains(&(twice / once)) && once > 1000.0, "{twice} for {once}");
+    let by_hand = short(&half, Number::EachDay, 0.5).0;
+    assert!((0.9..1.1).contains(&(by_hand / once)), "the factor still counts: {by_hand} for {once}");
+    // Lasting files are as many as the file system is large.
+    assert_eq!(short(&half, Number::ForEachLasting, 1.0), short(&same, Number::ForEachLasting, 1.0));
 }
 
 #[test]

@@ -115,7 +115,7 @@ impl Replay {
             OpKind::Overwrite => self.write(op, op.offset_bytes, day),
             OpKind::Truncate => self.truncate(op, day),
             OpKind::Delete => self.delete(op),
-            OpKind::Fsync => Ok(()),
+            OpKind::Fsync | OpKind::Read => Ok(()),
             OpKind::Rmdir => self.rmdir(op),
             OpKind::Rename => self.rename(op),
             OpKind::Symlink | OpKind::PunchHole => {

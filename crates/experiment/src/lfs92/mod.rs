@@ -2,6 +2,7 @@
 
 pub(crate) mod micro;
 pub(crate) mod simulator;
+pub(crate) mod two_files;
 pub(crate) mod write_cost;
 
 /// The computer of the publication.

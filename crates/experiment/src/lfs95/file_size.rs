@@ -215,15 +215,39 @@ fn most(values: &[f64]) -> f64 {
     values.iter().copied().fold(0.0, f64::max)
 }
 
-fn run(bench: &mut Bench<'_>) -> Result<Outcome, ExperimentError> {
-    let sizes = bench.pick(QUICK_KB.as_slice(), SIZES_KB.as_slice());
-    let with = Sequential {
+/// What the benchmark is run with.
+pub(super) fn sequential(bench: &Bench<'_>) -> Sequential {
+    Sequential {
         data_bytes: bench.pick(4 << 20, 32 << 20),
         files_per_directory: 100,
         piece_bytes: 1 << 20,
         until: Phase::Delete,
-    };
-    let seed = bench.seed();
+    }
+}
+
+/// Runs it everywhere; what another experiment of the run has found already is taken from there.
+fn measure(bench: &mut Bench<'_>, places: &[Place]) -> Result<Vec<(Place, AtSize)>, ExperimentError> {
+    let (with, seed, made) = (sequential(bench), bench.seed(), bench.made());
+    each(bench, "by file size", places, |place| {
+        let at = || place.system.at(place.kb * K, place.but, with, seed);
+        Ok((*place, AtSize::clone(&*made.get(&format!("lfs95/file-size {place:?}"), at)?)))
+    })
+}
+
+/// New file systems at some sizes of files: LFS, and FFS with rotdelay 0.
+pub(super) fn new_ones(bench: &mut Bench<'_>, sizes_kb: &[u64]) -> Result<Vec<[AtSize; 2]>, ExperimentError> {
+    let mut found = Vec::new();
+    for system in [System::Lfs, System::M8r0] {
+        let places: Vec<Place> = sizes_kb.iter().map(|kb| Place { but: Change::Nothing, system, kb: *kb }).collect();
+        found.push(measure(bench, &places)?.into_iter().map(|(_, at)| at));
+    }
+    let (Some(ffs), Some(lfs)) = (found.pop(), found.pop()) else { return Ok(Vec::new()) };
+    Ok(lfs.zip(ffs).map(|(lfs, ffs)| [lfs, ffs]).collect())
+}
+
+fn run(bench: &mut Bench<'_>) -> Result<Outcome, ExperimentError> {
+    let sizes = bench.pick(QUICK_KB.as_slice(), SIZES_KB.as_slice());
+    let with = sequential(bench);
     let mut places = Vec::new();
     for but in Change::ALL {
         for system in but.systems() {
@@ -231,10 +255,7 @@ fn run(bench: &mut Bench<'_>) -> Result<Outcome, ExperimentError> {
             places.extend(looked_at.map(|kb| Place { but, system: *system, kb: *kb }));
         }
     }
-    let found = each(bench, "by file size", &places, |place| {
-        Ok((*place, place.system.at(place.kb * K, place.but, with, seed)?))
-    })?;
-    let curves = Curves(found);
+    let curves = Curves(measure(bench, &places)?);
     let mut outcome = Outcome::new();
     outcome
         .parameter("machine", MACHINE)

@@ -1,6 +1,7 @@
 //! What the free space of aged file systems does to files written into it.
 
 use super::age::{Use, Utilisation, aged};
+use super::contiguity::{BLOCKS, ByBlocks, there, written};
 use super::relative::{Measure, PHASES, Relative, SIZES};
 use super::{DRIVE, MACHINE, NEWFS_POSITIONS, POSITIONS, WORDS, file_system_with};
 use crate::parallel::each;
@@ -17,7 +18,8 @@ pub(crate) const EXPERIMENT: Experiment = Experiment {
     source: "Seltzer et al., File System Logging Versus Clustering, USENIX 1995, section 5",
     runs: "file, build and mail servers and a news spool, aged by personalities and by the 300 days of alloc96; of each only the \
            free maps are kept, and from them a file system is made again; creating and reading files of 8 KB, 64 KB and 1 MB \
-           on it and on the same emptied; then with eight rotational positions, and with other churns",
+           on it and on the same emptied; how files of 2 and of 16 blocks lie, old and new ones; then with eight rotational positions, \
+           and with other churns",
     run,
 };
 
@@ -57,6 +59,8 @@ struct Compared {
     /// Bytes written a day, as a share of what users may use; unknown for that of `alloc96`.
     churn: Option<f64>,
     found: Relative,
+    /// How files of two and of sixteen blocks lie: those that are there, and new ones; not looked at where something is varied.
+    contiguity: Option<[ByBlocks; 2]>,
 }
 
 fn run(bench: &mut Bench<'_>) -> Result<Outcome, ExperimentError> {
@@ -65,18 +69,24 @@ fn run(bench: &mut Bench<'_>) -> Result<Outcome, ExperimentError> {
     let seed = bench.seed();
     let full = bench.scale() == Scale::Full;
     let measure = |volume: &Ffs| Measure::new(WORDS, data_bytes, seed).of(volume);
-    let on = |name: &str, what: Use, positions: u32| -> Result<(Compared, String), ExperimentError> {
+    let on = |name: &str, what: Use, positions: u32| -> Result<(Compared, Ffs, String), ExperimentError> {
         let aged = aged(file_system_with(size_bytes, 0, positions, WORDS)?, what, seed, None)?;
         let note = format!("{name}: aged by {} operations; {} files at the end.", aged.operations, aged.files);
         let (name, is_news) = (name.to_owned(), name.starts_with("news"));
-        Ok((Compared { name, is_news, churn: Some(aged.churn), found: measure(&aged.volume)? }, note))
+        let found = measure(&aged.volume)?;
+        Ok((Compared { name, is_news, churn: Some(aged.churn), found, contiguity: None }, aged.volume, note))
     };
+    let lie = |volume: &Ffs| Ok::<_, ExperimentError>(Some([there(volume)?, written(volume, WORDS)?]));
     let uses = bench.pick(&QUICK_USES[..], &USES[..]);
     let of_alloc96 = if full { Some(alloc96::aged::aged(bench, "original,noorder")?.volume.clone()) } else { None };
-    let aged = each(bench, "aging", uses, |(name, what)| on(name, *what, POSITIONS))?;
+    let aged = each(bench, "aging", uses, |(name, what)| {
+        let (compared, volume, note) = on(name, *what, POSITIONS)?;
+        Ok((Compared { contiguity: lie(&volume)?, ..compared }, note))
+    })?;
     let (mut found, notes): (Vec<Compared>, Vec<String>) = aged.into_iter().unzip();
     if let Some(volume) = &of_alloc96 {
-        let homes = Compared { name: ALLOC96.to_owned(), is_news: false, churn: None, found: measure(volume)? };
+        let (name, relative, contiguity) = (ALLOC96.to_owned(), measure(volume)?, lie(volume)?);
+        let homes = Compared { name, is_news: false, churn: None, found: relative, contiguity };
         found.push(homes);
     }
     let mut outcome = outcome(&found, size_bytes);
@@ -99,6 +109,7 @@ fn run(bench: &mut Bench<'_>) -> Result<Outcome, ExperimentError> {
     let varied = each(bench, "aging otherwise", &variants, |(at, name, what, positions)| {
         Ok((*at, on(name, *what, *positions)?.0))
     })?;
+    contiguous(&mut outcome, &found);
     positions(&mut outcome, &varied);
     churns(&mut outcome, &found, &varied);
     for note in notes {
@@ -172,6 +183,21 @@ fn outcome(found: &[Compared], size_bytes: u64) -> Outcome {
         });
     }
     outcome
+}
+
+/// How much of small and of larger files lies in one piece.
+fn contiguous(outcome: &mut Outcome, found: &[Compared]) {
+    for system in found {
+        let Some(each) = &system.contiguity else { continue };
+        for (which, scores) in ["files", "new files"].iter().zip(each) {
+            for (blocks, score) in BLOCKS.iter().zip(scores) {
+                // A young file system may have none of a size.
+                let Some(share) = score.value() else { continue };
+                let what = format!("{}: {which} of {blocks} blocks, behind the block before", system.name);
+                outcome.row(Row::new(what, Unit::Share, Published::NONE, share, Explain::Agrees));
+            }
+        }
+    }
 }
 
 /// What tables of rotational positions do to the same.

@@ -3,10 +3,14 @@
 
 mod age;
 pub(crate) mod by_date;
+mod contiguity;
 mod disc;
 pub(crate) mod file_size;
 pub(crate) mod fragmentation;
+pub(crate) mod fragments_only;
+pub(crate) mod idle_cleaning;
 pub(crate) mod m8r0_m8r2;
+pub(crate) mod regions;
 mod relative;
 pub(crate) mod scaled;
 pub(crate) mod tpcb;

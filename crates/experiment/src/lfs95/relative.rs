@@ -109,7 +109,8 @@ fn on(maps: &FreeMaps, policy: Options, with: Sequential, seed: u64) -> Result<V
     SIZES.iter().map(|size| at_size(&mut laboratory(volume.clone())?, *size, with, seed)).collect()
 }
 
-fn available_bytes(volume: &Ffs) -> u64 {
+/// What is free for users.
+pub(super) fn available_bytes(volume: &Ffs) -> u64 {
     let frags = volume.tuning().available(volume.space().free_frags());
     u64::try_from(frags).unwrap_or(0) << volume.geometry().fshift
 }

@@ -350,9 +350,31 @@ fn model_at(disc: &Disc, found: &Found, cleaned_at: f64, scale: Scale) -> f64 {
     1.0 / (computing_s + disc.page_s(whole) + writing_s + reading_s + moving_s)
 }
 
+/// Measures every place; what another experiment of the run has found already is taken from there.
+fn measure_all(bench: &mut Bench<'_>, places: &[Place]) -> Result<Vec<Found>, ExperimentError> {
+    let (scale, seed, made) = (bench.scale(), bench.seed(), bench.made());
+    each(bench, "transactions", places, |place| {
+        Ok(*made.get(&format!("lfs95/tpcb {place:?}"), || measure(*place, scale, seed))?)
+    })
+}
+
+fn utilisations(bench: &Bench<'_>) -> &'static [f64] {
+    bench.pick::<&'static [f64]>(&QUICK_UTILISATIONS, &UTILISATIONS)
+}
+
+/// Transactions a second of LFS with its cleaner over those of FFS, by utilisation.
+pub(super) fn leads(bench: &mut Bench<'_>) -> Result<Vec<(f64, f64)>, ExperimentError> {
+    let both = [System::WithCleaner, System::Ffs];
+    let utilisations = utilisations(bench);
+    let each_of = |system| utilisations.iter().map(move |u| (system, *u, Change::Nothing));
+    let places: Vec<Place> = both.into_iter().flat_map(each_of).collect();
+    let found = measure_all(bench, &places)?;
+    Ok(ratios(&found, System::WithCleaner, System::Ffs))
+}
+
 fn run(bench: &mut Bench<'_>) -> Result<Outcome, ExperimentError> {
     let (scale, seed) = (bench.scale(), bench.seed());
-    let utilisations = bench.pick(QUICK_UTILISATIONS.as_slice(), UTILISATIONS.as_slice());
+    let utilisations = utilisations(bench);
     // The longest first.
     let mut places: Vec<Place> = Vec::new();
     for system in System::ALL.into_iter().rev() {
@@ -368,7 +390,7 @@ fn run(bench: &mut Bench<'_>) -> Result<Outcome, ExperimentError> {
     let changed = [LateCleaner, LateCleanerNoComputing, NoComputing];
     places.extend(changed.map(|but| (System::WithCleaner, HALF, but)));
     places.extend([System::Ffs, System::WithoutCleaner].map(|system| (system, HALF, NoComputing)));
-    let mut found = each(bench, "transactions", &places, |place| measure(*place, scale, seed))?;
+    let mut found = measure_all(bench, &places)?;
     found.sort_by_key(|f| System::ALL.iter().position(|system| *system == f.system));
     let mut outcome = Outcome::new();
     outcome.parameter("machine", MACHINE).parameter("log of the database", "on another disk, not counted");

@@ -1,5 +1,8 @@
 //! The drivers of the house run here as they are: benchmarks, micro-benchmarks, replay.
 
+use aging::age::{AgeOptions, Begin, Observer, Room, age, identity};
+use aging::format::{PlanMeta, Reader};
+use aging::{AgingOp, NodeId, OpKind};
 use kernel::testing::{MemVolume, Metadata};
 use kernel::{Lab, Machine, Setup};
 use measure::{Host, MeasureOptions};
@@ -100,4 +103,39 @@ fn a_trace_is_replayed_with_the_traced_answers() {
     assert_eq!(result.differences, replay::Differences::default(), "{:?}", result.differences);
     assert!(result.total_ns > 50_000_000, "synchronous metadata wait for the disk: {}", result.total_ns);
     assert_eq!(result.total_ns, replay().total_ns);
+}
+
+struct Nobody;
+impl<F> Observer<F> for Nobody {}
+
+/// Plans had no reads. The device says whether they are made.
+#[test]
+fn what_a_plan_reads_is_read() {
+    let scratch = tempfile::tempdir().unwrap();
+    // Several times what the computer can keep in memory.
+    let (size_bytes, capacity_bytes) = (64 * MB, 400 * MB);
+    let aged = |name: &str, reads: bool| {
+        let path = scratch.path().join(name);
+        let mut writer = aging::format::Writer::create(&path, capacity_bytes, 8192).unwrap();
+        let op = |t_ns, kind| AgingOp { size_bytes, ..AgingOp::new(t_ns, kind, NodeId(1)) };
+        writer.push(op(0, OpKind::Create)).unwrap();
+        if reads {
+            writer.push(op(1, OpKind::Read)).unwrap();
+            // Written after it was read, and read beyond a piece.
+            writer.push(AgingOp { size_bytes: 10, ..op(2, OpKind::Append) }).unwrap();
+            writer.push(AgingOp { offset_bytes: size_bytes, size_bytes: 10, ..op(3, OpKind::Read) }).unwrap();
+        }
+        let beyond = AgingOp { offset_bytes: size_bytes, size_bytes: 11, ..op(4, OpKind::Read) };
+        assert!(writer.push(beyond).is_err(), "it ends before");
+        writer.finish(PlanMeta { days: 1, ..PlanMeta::default() }).unwrap();
+        let mut lab = lab("pentium-120", capacity_bytes, Metadata::Delayed);
+        let options = AgeOptions { room: Room::Beside { bytes: capacity_bytes }, ..AgeOptions::default() };
+        let begin = Begin { plan: identity(&path).unwrap(), groups: Err("not asked".into()), resume: None };
+        let result = age(&mut lab, &Reader::open(&path).unwrap(), &options, begin, &mut Nobody).unwrap();
+        (result.counters.performed["read"], result.counters.written_bytes, lab.counters().device.read_bytes)
+    };
+    let (times, written, read) = aged("with.aging", true);
+    let (none, written_without, read_without) = aged("without.aging", false);
+    assert_eq!((times, none, written), (2, 0, written_without + 10));
+    assert!(read > size_bytes / 2 && read_without < size_bytes / 8, "{read} bytes, {read_without} without");
 }

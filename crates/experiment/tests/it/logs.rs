@@ -1,12 +1,25 @@
 //! The experiments on the log-structured file system run at the quick scale, on both processors, and say the same twice.
 
 use experiment::{Bench, Outcome, Scale};
+use lab::Spec;
+use posix::{Call, Mode, OpenFlags};
 
 fn run(key: &str) -> Outcome {
     let mut report = |_: &str, _: u64, _: Option<u64>| {};
     let mut bench = Bench::new(Scale::Quick, 1, &mut report);
+    run_on(&mut bench, key)
+}
+
+fn run_on(bench: &mut Bench<'_>, key: &str) -> Outcome {
     let wanted = experiment::select(&[key.to_owned()]).unwrap();
-    experiment::run(wanted[0], &mut bench).unwrap_or_else(|why| panic!("{key}: {why}"))
+    experiment::run(wanted[0], bench).unwrap_or_else(|why| panic!("{key}: {why}"))
+}
+
+#[track_caller]
+fn holds(outcome: &Outcome, what: &str) {
+    let claim = outcome.claims.iter().find(|claim| claim.what.contains(what));
+    let claim = claim.unwrap_or_else(|| panic!("{}: nothing is said of '{what}'", outcome.key));
+    assert!(claim.holds, "{}: {}: {}", outcome.key, claim.what, claim.seen);
 }
 
 fn ours(outcome: &Outcome, what: &str) -> f64 {
@@ -79,4 +92,66 @@ fn cleaning() {
             outcome.rows.iter().filter(|row| row.what.starts_with("write cost")).map(|row| row.ours).collect();
         assert!(costs.len() >= 8 && costs.iter().all(|cost| (1.0..10.0).contains(cost)), "{key}: {costs:?}");
     }
+}
+
+/// The device's record is held against what the device counts where nothing is recorded and no image is kept.
+#[test]
+fn two_files_on_the_disk() {
+    let found = run("lfs92/two-files");
+    for what in ["LFS few that are larger", "of both files together", "makes processes wait", "on the disk afterwards"]
+    {
+        holds(&found, what);
+    }
+    for name in ["FFS", "LFS"] {
+        let target = &found.parameters.iter().find(|parameter| parameter.name == name).unwrap().value;
+        let spec = Spec { machine: "workstation-1991".to_owned(), ..Spec::parse(target).unwrap() };
+        let mut lab = spec.open().unwrap();
+        let call = |lab: &mut dyn lab::Laboratory, call: &Call<'_>| lab.call(call).result.unwrap();
+        for directory in ["dir1", "dir2"] {
+            call(&mut *lab, &Call::Mkdir { at: directory.into(), mode: Mode(0o755) });
+        }
+        call(&mut *lab, &Call::SyncFs);
+        lab.pause_ns(120_000_000_000);
+        let before = lab.counters().device;
+        for path in ["dir1/file1", "dir2/file2"] {
+            let open = Call::Open { at: path.into(), flags: OpenFlags::CREATE_NEW, mode: Mode(0o644) };
+            let fd = lab.call(&open).fd().unwrap();
+            call(&mut *lab, &Call::Write { fd, offset: None, len_bytes: 1024, data: None });
+            call(&mut *lab, &Call::Close { fd });
+        }
+        lab.pause_ns(120_000_000_000);
+        let after = lab.counters().device;
+        let of = |what: &str| ours(&found, &format!("{name}: {what}"));
+        assert_eq!(of("all writes"), (after.writes - before.writes) as f64, "{name}");
+        assert_eq!(of("bytes written"), (after.write_bytes - before.write_bytes) as f64, "{name}");
+    }
+}
+
+#[test]
+fn cleaning_in_idle_time() {
+    let found = run("lfs95/idle-cleaning");
+    let of = |pause: u32, cleaner: &str, what: &str| {
+        ours(&found, &format!("bursts of 1024 KiB, pauses of {pause} s, cleaned {cleaner}: {what}"))
+    };
+    let over = "the same over bursts that nothing is cleaned for";
+    assert!(of(30, "in idle time", over) > of(30, "at need", over), "pauses are of use");
+    assert_eq!(of(0, "in idle time", over), of(0, "at need", over), "without pauses there is no idle time");
+    assert!(of(0, "at need", "segments read to be cleaned") > 0.0 && of(0, "at need", "of them, in pauses") == 0.0);
+    assert_eq!(found, run("lfs95/idle-cleaning"), "threads do not show");
+}
+
+/// What the summary takes from other experiments is what they show.
+#[test]
+fn regions_of_dominance() {
+    let mut report = |_: &str, _: u64, _: Option<u64>| {};
+    let mut bench = Bench::new(Scale::Quick, 1, &mut report);
+    let sizes = run_on(&mut bench, "lfs95/file-size");
+    let regions = run_on(&mut bench, "lfs95/regions");
+    let create = ours(&regions, "create, new, 1 KB: LFS over FFS");
+    assert_eq!(create, ours(&sizes, "create, 1 KB files: LFS over FFS"));
+    holds(&regions, "of up to 64 KB, new file systems: LFS wins");
+    let used = regions.rows.iter().filter(|row| row.what.contains("50 % in use,")).count();
+    assert_eq!(used, 4 * 3, "four operations, three sizes");
+    assert!(regions.rows.iter().all(|row| (0.01..1000.0).contains(&row.ours)), "{:?}", regions.rows);
+    assert_eq!(regions, run("lfs95/regions"), "whoever has made what they share");
 }

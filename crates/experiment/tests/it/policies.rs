@@ -88,6 +88,17 @@ fn free_space_and_allocator() {
     found.iter().for_each(print);
     found.iter().for_each(complete);
     let of = |key: &str| found.iter().find(|outcome| outcome.key == key).unwrap_or_else(|| panic!("no {key}"));
+    let fragmentation = of("lfs95/fragmentation");
+    let lie = |what: &str| {
+        let what = format!("homes, 20 days, 75 % full: {what}, behind the block before");
+        fragmentation.rows.iter().find(|row| row.what == what).unwrap_or_else(|| panic!("no {what}")).ours
+    };
+    // A new file of two blocks has one free block to find, and one of sixteen changes its group at the thirteenth.
+    assert!(
+        lie("new files of 2 blocks") > 0.5 && lie("new files of 16 blocks") < 15.0 / 15.0,
+        "{:?}",
+        fragmentation.rows
+    );
     holds(of("hbench01/fragments"), "perfectly");
     for what in
         ["laid out better with smart fragments", "a saw-tooth", "empty file system: sizes that end in a fragment"]
@@ -96,6 +107,22 @@ fn free_space_and_allocator() {
     }
     holds(of("hbench01/noswitch"), "noswitch splits more files");
     holds(of("hbench01/empty-aged"), "read, aged: realloc is faster at every size");
+}
+
+#[test]
+fn free_space_in_fragments_only() {
+    let found = outcomes(&["lfs95/fragments-only"]);
+    print(&found[0]);
+    found.iter().for_each(complete);
+    let ours = |what: &str| {
+        let what = format!("articles of 2.2 KB, reserve of 10 %: {what}");
+        found[0].rows.iter().find(|row| row.what == what).unwrap_or_else(|| panic!("no {what}")).ours
+    };
+    // The last article that is taken goes below it.
+    assert!((0.098..0.101).contains(&ours("free when full")), "the reserve is kept");
+    assert!(ours("of that, in whole blocks") < 1.0 && ours("of what is free then, in whole blocks") < 1.0);
+    assert_eq!(ours("files of 1 KB made before one is refused, of those that df shows room for"), 1.0);
+    assert_eq!(found, outcomes(&["lfs95/fragments-only"]), "threads do not show");
 }
 
 #[test]

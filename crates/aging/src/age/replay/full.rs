@@ -170,7 +170,7 @@ fn is_structural(job: &Job) -> bool {
 fn is_pointless(job: &Job, stuck: Option<&u64>) -> bool {
     let Some(length) = stuck else { return false };
     match job.action {
-        Action::Append | Action::Overwrite | Action::PunchHole => true,
+        Action::Append | Action::Overwrite | Action::PunchHole | Action::Read => true,
         Action::Truncate => job.len_bytes >= *length,
         _ => false,
     }

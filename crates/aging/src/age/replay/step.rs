@@ -20,7 +20,9 @@ impl<F: FileSystem> Replay<'_, F> {
             OpKind::Create => self.create(number, op, FileKind::File),
             OpKind::Symlink => self.create(number, op, FileKind::Symlink),
             OpKind::Append | OpKind::Truncate => self.resize(number, op),
-            OpKind::Overwrite | OpKind::PunchHole => self.within(number, op),
+            OpKind::Overwrite => self.within(number, op, Action::Overwrite),
+            OpKind::PunchHole => self.within(number, op, Action::PunchHole),
+            OpKind::Read => self.within(number, op, Action::Read),
             OpKind::Fsync => self.fsync(number, op),
             OpKind::Rename => self.rename(number, op),
             OpKind::Delete => self.delete(number, op),
@@ -126,7 +128,7 @@ impl<F: FileSystem> Replay<'_, F> {
         Ok(())
     }
 
-    fn within(&mut self, number: u64, op: &AgingOp) -> Result<(), Trouble> {
+    fn within(&mut self, number: u64, op: &AgingOp, action: Action) -> Result<(), Trouble> {
         let planned = self.nodes.file(op.node)?.size_bytes;
         let end = op.offset_bytes.saturating_add(op.size_bytes);
         if end > planned {
@@ -139,7 +141,6 @@ impl<F: FileSystem> Replay<'_, F> {
         if len == 0 {
             return Ok(());
         }
-        let action = if op.kind == OpKind::Overwrite { Action::Overwrite } else { Action::PunchHole };
         if action == Action::Overwrite && self.options.data == DataMode::Fallocate {
             self.result.counters.overwrites_left_out += 1;
             return Ok(());

@@ -46,6 +46,8 @@ pub struct ProfileOptions {
     pub days: Option<u32>,
     #[allow(missing_docs)]
     pub again: Again,
+    /// Whether what was read is read again: file systems that go by what is read age by it.
+    pub reads: bool,
     /// The share of the capacity that may be planned for, 0 to 1.
     pub fill: f64,
     /// Seed of the times at which copies begin.
@@ -54,7 +56,7 @@ pub struct ProfileOptions {
 
 impl Default for ProfileOptions {
     fn default() -> Self {
-        ProfileOptions { repeat: 1, copies: 1, days: None, again: Again::default(), fill: 0.9, seed: 1 }
+        ProfileOptions { repeat: 1, copies: 1, days: None, again: Again::default(), reads: false, fill: 0.9, seed: 1 }
     }
 }
 
@@ -75,7 +77,7 @@ pub fn plan(
     if !(options.fill > 0.0 && options.fill <= 1.0) {
         return Err(PlanError::parameter("fill", "a share above 0, 1 at most"));
     }
-    let script = Script::read(path)?;
+    let script = Script::read(path, options.reads)?;
     go_on(&mut progress, 0.0)?;
     let runs_ns = match options.days {
         Some(days) => u64::from(days).saturating_mul(DAY_NS),
@@ -122,6 +124,7 @@ pub fn plan(
             "repeat": options.repeat,
             "copies": options.copies,
             "again": format!("{:?}", options.again).to_lowercase(),
+            "reads": options.reads,
             "fill": options.fill,
             "run_ns": run_ns,
             "recorded_ns": script.span_ns,

@@ -1,8 +1,8 @@
 //! A traced workload as operations on a tree of its own: its script.
 //!
 //! Successful calls that change something are kept: files and directories made, written, truncated, renamed and removed, and
-//! fsync. Of the names that were there, those are in the script's initial tree that the workload changes, or that are in a
-//! directory in which it changes something; with the directories above them.
+//! fsync; reads where they are asked for. Of the names that were there, those are in the script's initial tree that the
+//! workload changes (or reads, where that is kept), or that are in a directory in which it changes something; with the directories above them.
 
 use super::names::{Names, Walk};
 use crate::OpKind;
@@ -77,8 +77,8 @@ impl Script {
         self.written.get(node).copied().unwrap_or(false)
     }
 
-    /// Reads a workload profile.
-    pub(in crate::plan) fn read(path: &Path) -> Result<Script, PlanError> {
+    /// Reads a workload profile; what it reads is kept if `reads` says so.
+    pub(in crate::plan) fn read(path: &Path, reads: bool) -> Result<Script, PlanError> {
         let reader = Reader::open(path)?;
         let mut scribe = Scribe {
             names: Names::new(&reader.snapshot()?),
@@ -87,6 +87,7 @@ impl Script {
             skipped: Skipped::default(),
             now_ns: 0,
             temporary: 0,
+            reads,
         };
         let too_deep = |place: String| Err(PlanError::input(path, place, trace::profile::too_deep()));
         if scribe.names.tree.is_too_deep() {
@@ -127,6 +128,8 @@ struct Scribe {
     skipped: Skipped,
     now_ns: u64,
     temporary: u64,
+    /// Whether reads are kept.
+    reads: bool,
 }
 
 impl Scribe {
@@ -143,6 +146,10 @@ impl Scribe {
             Call::Write(range) => {
                 let file = self.opened(&range.of, batch);
                 self.write(file, range.offset, event.head.ret);
+            }
+            Call::Read(range) if self.reads => {
+                let file = self.opened(&range.of, batch);
+                self.read_from(file, range.offset, event.head.ret);
             }
             Call::Copy { to, .. } => {
                 let file = self.file(to.ofd, path(to.path), None);
@@ -270,6 +277,15 @@ impl Scribe {
             self.push(OpKind::Overwrite, file, offset, len.min(size - offset));
         }
         self.extend(file, size, end, offset.saturating_sub(size));
+    }
+
+    /// What was read, as far as the file is known to be long.
+    fn read_from(&mut self, file: Option<Node>, offset: Option<u64>, ret: i64) {
+        let (Some(file), Some(offset), Ok(len)) = (file, offset, u64::try_from(ret)) else { return };
+        let len = len.min(self.names.get(file).size_bytes.saturating_sub(offset));
+        if len > 0 {
+            self.push(OpKind::Read, file, offset, len);
+        }
     }
 
     /// Makes a file longer; the first `hole_bytes` of what is new are a hole.
@@ -428,7 +444,9 @@ impl Scribe {
                 mark(dir, &mut wanted);
                 mark(dir, &mut changed_directory);
             }
-            if let Some((dir, _)) = &tree.get(op.node).origin {
+            if let Some((dir, _)) = &tree.get(op.node).origin
+                && op.kind != OpKind::Read
+            {
                 mark(*dir, &mut changed_directory);
             }
         }

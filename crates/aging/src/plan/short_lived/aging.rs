@@ -11,7 +11,7 @@ use std::path::Path;
 pub(super) fn read(path: &Path) -> Result<ShortLived, PlanError> {
     let reader = Reader::open(path)?;
     let mut alive = Living::<NodeId>::default();
-    let mut collector = Collector::default();
+    let mut collector = Collector { capacity_bytes: reader.meta().capacity_bytes, ..Collector::default() };
     let mut watcher = Watcher::new();
     let mut now_ns = 0;
     for batch in reader.batches(0) {

@@ -11,8 +11,9 @@ const ROOT: u64 = u64::MAX;
 
 /// Reads them. A file that outlives the trace counts as lasting.
 pub(super) fn read(path: &Path) -> Result<ShortLived, PlanError> {
-    let script = Script::read(path)?;
+    let script = Script::read(path, false)?;
     let mut alive = Living::<u32>::default();
+    // A recording does not say how large the file system was.
     let mut collector = Collector::default();
     for op in &script.ops {
         match op.kind {

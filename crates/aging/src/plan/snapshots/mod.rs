@@ -84,7 +84,7 @@ pub struct SnapshotsOptions<'a> {
     pub short_lived: Option<&'a ShortLived>,
     /// By what their number goes.
     pub short_lived_number: Number,
-    /// Times as many of them as that says.
+    /// Times as many of them as that says, besides what the sizes of the file systems say.
     pub short_lived_scale: f64,
 }
 
@@ -139,10 +139,15 @@ pub fn plan(
         carry: Carry::default(),
         tally: Tally::default(),
         short: 0,
+        times_as_large: 1.0,
     };
     let mut series = Series::new(paths);
     let none = || PlanError::parameter("snapshots", "name at least one");
     let mut a = series.read(0, None)?.ok_or_else(none)?;
+    if options.short_lived_number == Number::EachDay {
+        let times = options.short_lived.and_then(|source| source.times_as_large(a.snapshot.meta.total_bytes));
+        planner.times_as_large = times.unwrap_or(1.0);
+    }
     let origin_ns = a.snapshot.meta.taken_ns.saturating_sub(DAY_NS as i64);
     let groups = groups(options.place, &a, &learned, paths)?;
     let mut emitter = Emitter::new(writer, groups, learned.prefix());
@@ -195,6 +200,7 @@ fn source(
                 Number::EachDay => "each day",
             }),
             "short_lived_scale": options.short_lived.map(|_| options.short_lived_scale),
+            "short_lived_for_size": options.short_lived.map(|_| planner.times_as_large),
             "short_lived_per_lasting_file": options.short_lived.map(ShortLived::per_lasting_file),
             "short_lived_files": planner.short,
             "changed_file_days": options.short_lived.map(ShortLived::changed_file_days),
@@ -295,6 +301,8 @@ struct Planner<'a> {
     carry: Carry,
     tally: Tally,
     short: u64,
+    /// So many times as many short-lived files as in their source, for the size of the file system alone.
+    times_as_large: f64,
 }
 
 impl Planner<'_> {
@@ -328,7 +336,8 @@ impl Planner<'_> {
         let (from_ns, to_ns) = (plan_ns(between.from_ns), plan_ns(between.to_ns));
         let shorts = match self.options.short_lived {
             Some(short_lived) => {
-                let (number, scale) = (self.options.short_lived_number, self.options.short_lived_scale);
+                let number = self.options.short_lived_number;
+                let scale = self.options.short_lived_scale * self.times_as_large;
                 emit::add_short_lived(
                     &mut interval,
                     &between,

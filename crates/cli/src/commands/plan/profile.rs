@@ -1,7 +1,7 @@
 //! `fsage plan profile W.workload`.
 
-use crate::failure;
 use super::common::{CapacityArgs, PlanArgs};
+use crate::failure;
 use crate::values;
 use aging::plan::profile::{self, Again, ProfileOptions};
 use std::path::PathBuf;
@@ -10,7 +10,7 @@ use std::process::ExitCode;
 /// Plan from a recorded workload, run again and again.
 ///
 /// What the workload changed (files made, written, truncated, renamed, removed) is done again in a directory of its own, on the files it
-/// found: --repeat times, by --copies side by side. What it only read is left out.
+/// found: --repeat times, by --copies side by side. What it only read is left out without --reads.
 #[derive(clap::Args, Debug)]
 #[command(after_help = "\
 Examples:
@@ -32,6 +32,9 @@ pub struct Args {
     /// Each run on a fresh tree, the oldest being removed when there is no room; or always on the same, put back before each run.
     #[arg(long, value_enum, default_value_t)]
     again: AgainArg,
+    /// Read again what the workload read: for file systems whose layout goes by what is read.
+    #[arg(long)]
+    reads: bool,
     /// The share of the capacity that may be in use.
     #[arg(long, value_name = "SHARE", value_parser = values::share, default_value = "90%")]
     fill: f64,
@@ -58,6 +61,7 @@ pub fn run(args: Args) -> failure::Result<ExitCode> {
             AgainArg::Fresh => Again::Fresh,
             AgainArg::Same => Again::Same,
         },
+        reads: args.reads,
         fill: args.fill,
         seed: args.plan.seed,
     };

@@ -25,12 +25,17 @@ pub struct Args {
     /// Take short-lived files from a workload profile (a recorded trace) or from another aging workload.
     #[arg(long, value_name = "W.workload|X.aging")]
     short_lived: Option<PathBuf>,
-    /// How many short-lived files: as many for each file that lasts as in their source, or as many a day (as published in 1997).
+    /// How many short-lived files: as many for each file that lasts as in their source, or as many a day in proportion to the sizes of
+    /// the file systems (as published in 1997).
     #[arg(long, value_enum, default_value_t, requires = "short_lived")]
     short_lived_number: NumberArg,
-    /// So many times as many short-lived files.
+    /// So many times as many short-lived files as that says.
     #[arg(long, value_name = "FACTOR", default_value_t = 1.0, requires = "short_lived")]
     short_lived_scale: f64,
+    /// Size of the file system that the short-lived files are from; that planned for, if they are from an aging workload, and otherwise
+    /// taken to be as large as this one.
+    #[arg(long, value_name = "SIZE", value_parser = values::size, requires = "short_lived")]
+    short_lived_capacity: Option<u64>,
     /// When files that are gone were removed: by a model of lifetimes, or at any time (as published in 1997).
     #[arg(long, value_enum, default_value_t)]
     deletions: DeletionsArg,
@@ -85,7 +90,10 @@ pub fn run(args: Args) -> failure::Result<ExitCode> {
     }
     let mut planned_for = snapshots::planned_for(&args.snapshots)?;
     planned_for = PlannedFor { capacity_bytes: args.capacity.unwrap_or(planned_for.capacity_bytes), ..planned_for };
-    let short_lived = args.short_lived.as_deref().map(ShortLived::read).transpose()?;
+    let mut short_lived = args.short_lived.as_deref().map(ShortLived::read).transpose()?;
+    if let Some(bytes) = args.short_lived_capacity {
+        short_lived = short_lived.map(|source| source.of_size(bytes));
+    }
     if short_lived.is_none() && args.snapshots.len() > 1 {
         progress::note("no --short-lived: files that no snapshot shows will be missing from the plan");
     }
