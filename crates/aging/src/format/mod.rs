@@ -15,7 +15,7 @@ pub use meta::{Counts, DayUse, FitResult, Input, Placement, PlanMeta, Source};
 pub use reader::{Batches, Reader};
 pub use writer::Writer;
 
-/// The version this code writes and reads; others are refused.
+/// The version that is written. The first one, which is read too, had no reads.
 pub const FORMAT_VERSION: u32 = 2;
 
 /// The footer key under which the description ([`PlanMeta`], JSON) is.
@@ -25,7 +25,7 @@ pub const META_KEY: &str = "fsage.aging";
 pub static FORMAT: Format = Format {
     name: "an aging workload",
     version: FORMAT_VERSION,
-    oldest: FORMAT_VERSION,
+    oldest: 1,
     key: Some(META_KEY),
     missing: "`fsage plan` writes aging workloads",
     again: "plan it again",

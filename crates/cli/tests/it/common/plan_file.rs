@@ -63,7 +63,7 @@ pub fn write(path: &Path, groups: &[Vec<Row>], days: u32) {
     let day = |day| format!(r#"{{"day":{day},"operations":0,"files":0,"used_bytes":0,"used_share":0.0}}"#);
     let utilisation = (1..=days).map(day).collect::<Vec<_>>().join(",");
     let meta = format!(
-        r#"{{"version":2,"fsage":"","source":{source},"seed":0,"capacity_bytes":0,"block_bytes":0,"days":{days},"placement":"directories","counts":{counts},"utilisation":[{utilisation}],"fit":[]}}"#
+        r#"{{"version":1,"fsage":"","source":{source},"seed":0,"capacity_bytes":0,"block_bytes":0,"days":{days},"placement":"directories","counts":{counts},"utilisation":[{utilisation}],"fit":[]}}"#
     );
     writer.append_key_value_metadata(KeyValue::new("fsage.aging".to_owned(), meta));
     writer.close().expect("written");
