@@ -429,7 +429,7 @@ fn claims(outcome: &mut Outcome, found: &[Found]) {
             "{} {} writes of {} KiB each",
             system.name,
             system.writes.len(),
-            system.bytes() / system.writes.len().max(1) as u64 >> 10
+            (system.bytes() / system.writes.len().max(1) as u64) >> 10
         )
     };
     let waited = ffs.writes.iter().filter(|write| write.waited);
