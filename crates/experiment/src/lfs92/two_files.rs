@@ -426,10 +426,10 @@ fn claims(outcome: &mut Outcome, found: &[Found]) {
     let [ffs, lfs] = found else { return };
     let each = |system: &Found| {
         format!(
-            "{} {} writes of {} KiB each",
+            "{} {} writes of {} KiB in the mean",
             system.name,
             system.writes.len(),
-            (system.bytes() / system.writes.len().max(1) as u64) >> 10
+            system.bytes() / 1024 / system.writes.len().max(1) as u64
         )
     };
     let waited = ffs.writes.iter().filter(|write| write.waited);
