@@ -62,7 +62,7 @@ fn python(python: &str, arguments: &[&str]) {
 #[test]
 fn the_package_passes_its_own_tests() {
     let Some(interpreter) = testkit::python_with("pytest") else { return };
-    for module in ["pyarrow", "polars", "pandas", "duckdb"] {
+    for module in ["pyarrow", "polars", "pandas", "duckdb", "zopfli"] {
         // pytest skips what needs it: said here, so that it is counted.
         let _ = testkit::python_with(module);
     }

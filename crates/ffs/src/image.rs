@@ -72,7 +72,7 @@ pub struct Image<S> {
 impl<S: Store> Image<S> {
     /// Finds the file system.
     pub fn open(store: S, search: Search) -> Result<Image<S>, FfsError> {
-        let located = locate(&store, search)?;
+        let located = locate(&store as &dyn Store, search)?;
         Ok(Image { store, sb: located.sb, geometry: located.geometry, sb_at: located.at_byte })
     }
 

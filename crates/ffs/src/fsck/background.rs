@@ -48,7 +48,14 @@ pub fn background_planted<S: Store>(
     planted: Planted,
     go_on: &mut dyn FnMut(Phase) -> bool,
 ) -> Result<Left, FfsError> {
-    let mut store = Overlay::new(snapshot);
+    background_any(&mut Overlay::new(snapshot), planted, go_on)
+}
+
+fn background_any(
+    mut store: &mut dyn Store,
+    planted: Planted,
+    go_on: &mut dyn FnMut(Phase) -> bool,
+) -> Result<Left, FfsError> {
     let chosen = super::superblock::choose(&store)?;
     let mut report = Report::new(&chosen);
     let home_byte = chosen.home_byte;

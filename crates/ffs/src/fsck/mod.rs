@@ -44,6 +44,15 @@ pub fn fsck_planted<S: Store>(
     planted: Planted,
     go_on: &mut dyn FnMut(Phase) -> bool,
 ) -> Result<Report, FfsError> {
+    fsck_any(&mut store, planted, go_on)
+}
+
+/// Whatever store it is, the code is the same: it is too long to have it in the program once for each kind.
+fn fsck_any(
+    mut store: &mut dyn Store,
+    planted: Planted,
+    go_on: &mut dyn FnMut(Phase) -> bool,
+) -> Result<Report, FfsError> {
     let mut chosen = superblock::choose(&store)?;
     let log = chosen.sb.log_place();
     // What the log has is put into its place before anything is checked.

@@ -24,6 +24,10 @@ const FLAGS: u32 = 0x0002_0000 | 0x0010_0000 | 1;
 /// The file system is damaged, has no room for a log in one piece, or cannot be written to. Where that fails in the midst, it is marked as not
 /// unmounted: a repair puts it right.
 pub fn make<S: Store>(store: &mut S, bytes: Option<u64>) -> Result<(), FfsError> {
+    make_in_any(store, bytes)
+}
+
+fn make_in_any(mut store: &mut dyn Store, bytes: Option<u64>) -> Result<(), FfsError> {
     let image = Image::open(&mut *store, Search::Standard)?;
     if image.superblock().log_place().is_some() {
         return Ok(());
@@ -41,7 +45,7 @@ pub fn make<S: Store>(store: &mut S, bytes: Option<u64>) -> Result<(), FfsError>
     if let Some(log) = &volume.log {
         write(store, ring.header_at, &header(log).encode(ring.endian))?;
     }
-    volume.store(store, None)
+    volume.store(&mut store, None)
 }
 
 /// The header of an empty log.

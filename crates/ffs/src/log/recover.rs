@@ -23,7 +23,7 @@ use crate::format::{
 use crate::image::{Located, decode_pointers, read_inode, write_inode};
 use crate::planted::{Bug, Planted};
 use crate::{CylinderGroup, FfsError};
-use device::store::{Store, read, write};
+use device::store::{read, write};
 use kernel::Ino;
 use std::collections::{BTreeMap, BTreeSet};
 use ufs::indirect::way;
@@ -70,8 +70,8 @@ impl Known {
     }
 }
 
-struct Recovery<'a, 'b, S> {
-    store: &'a mut Noted<'b, S>,
+struct Recovery<'a, 'b> {
+    store: &'a mut Noted<'b>,
     g: Geometry,
     inodes: BTreeMap<u32, Dinode>,
     changed: BTreeSet<u32>,
@@ -94,8 +94,8 @@ struct Recovery<'a, 'b, S> {
 }
 
 /// Recovers by a window of records, and empties the log.
-pub(super) fn recover<S: Store>(
-    store: &mut Noted<'_, S>,
+pub(super) fn recover(
+    store: &mut Noted<'_>,
     located: &Located,
     ring: &Ring,
     header: &HeaderFields,
@@ -165,7 +165,7 @@ pub(super) fn recover<S: Store>(
     })
 }
 
-impl<S: Store> Recovery<'_, '_, S> {
+impl Recovery<'_, '_> {
     // ---- what the records say
 
     fn take(&mut self, order: usize, note: &Note, files: &mut BTreeSet<u32>) -> Result<(), FfsError> {

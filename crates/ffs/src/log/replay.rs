@@ -103,20 +103,21 @@ pub enum Step {
     Flush,
 }
 
-/// A store that keeps lists of what is written to it, and of what is read.
-pub(super) struct Noted<'a, S> {
-    store: &'a mut S,
+/// A store that keeps lists of what is written to it, and of what is read. Whatever store that is, the code is the same: replaying is
+/// too long to have it in the program once for each kind.
+pub(super) struct Noted<'a> {
+    store: &'a mut dyn Store,
     steps: Vec<Step>,
     reads: RefCell<Vec<(u64, u64)>>,
 }
 
-impl<S> Noted<'_, S> {
+impl Noted<'_> {
     pub(super) fn flush(&mut self) {
         self.steps.push(Step::Flush);
     }
 }
 
-impl<S: Store> Store for Noted<'_, S> {
+impl Store for Noted<'_> {
     fn len_bytes(&self) -> u64 {
         self.store.len_bytes()
     }
@@ -153,6 +154,10 @@ pub fn replay<S: Store>(store: &mut S) -> Result<Option<Replayed>, FfsError> {
 /// The same with a bug that a test must find.
 #[doc(hidden)]
 pub fn replay_planted<S: Store>(store: &mut S, planted: Planted) -> Result<Option<Replayed>, FfsError> {
+    replay_any(store, planted)
+}
+
+fn replay_any(store: &mut dyn Store, planted: Planted) -> Result<Option<Replayed>, FfsError> {
     let mut noted = Noted { store, steps: Vec::new(), reads: RefCell::default() };
     let done = replay_noted(&mut noted, planted)?;
     let reads = noted.reads.into_inner();
@@ -160,7 +165,7 @@ pub fn replay_planted<S: Store>(store: &mut S, planted: Planted) -> Result<Optio
     Ok(done.map(|done| Replayed { steps: noted.steps, reads: reads(&done), ..done }))
 }
 
-fn replay_noted<S: Store>(store: &mut Noted<'_, S>, planted: Planted) -> Result<Option<Replayed>, FfsError> {
+fn replay_noted(store: &mut Noted<'_>, planted: Planted) -> Result<Option<Replayed>, FfsError> {
     let located = locate(store, Search::Standard)?;
     let Some(place) = located.sb.log_place() else { return Ok(None) };
     let ring = Ring::new(place, &located.geometry)?;
@@ -279,7 +284,7 @@ impl Scanned {
     }
 
     /// Puts every sector into its place, neighbours together.
-    fn write_home<S: Store>(&self, store: &mut Noted<'_, S>, ring: &Ring) -> Result<u64, FfsError> {
+    fn write_home(&self, store: &mut Noted<'_>, ring: &Ring) -> Result<u64, FfsError> {
         let mut written = 0;
         let mut rest = self.sectors.iter().map(|(to, from)| (*to, *from)).peekable();
         while let Some((first, from)) = rest.next() {
@@ -300,7 +305,7 @@ impl Scanned {
 }
 
 /// Works the summaries and the totals out from the cylinder groups.
-fn count<S: Store>(store: &mut Noted<'_, S>) -> Result<(), FfsError> {
+fn count(store: &mut Noted<'_>) -> Result<(), FfsError> {
     let Located { mut sb, geometry, at_byte, .. } = locate(store, Search::Standard)?;
     let g = &geometry;
     let mut summaries = vec![0; g.cssize as usize];
@@ -321,7 +326,7 @@ fn count<S: Store>(store: &mut Noted<'_, S>) -> Result<(), FfsError> {
 
 /// Marks the file system as clean, and the log as not in use: last, and when the totals are there, since a superblock is more than a
 /// sector.
-fn mark_clean<S: Store>(store: &mut Noted<'_, S>) -> Result<(), FfsError> {
+fn mark_clean(store: &mut Noted<'_>) -> Result<(), FfsError> {
     let Located { mut sb, at_byte, .. } = locate(store, Search::Standard)?;
     (sb.clean, sb.fmod) = (1, 0);
     sb.set_log_in_use(false);
@@ -336,8 +341,8 @@ fn mark_clean<S: Store>(store: &mut Noted<'_, S>) -> Result<(), FfsError> {
 
 /// Frees files that nobody has a name for and nobody has open any more: as a transaction of the log, which is empty otherwise. The
 /// inodes are looked through for them.
-fn free_orphans<S: Store>(
-    store: &mut Noted<'_, S>,
+fn free_orphans(
+    store: &mut Noted<'_>,
     ring: &Ring,
     header: &HeaderFields,
     planted: Planted,

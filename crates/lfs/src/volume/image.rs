@@ -37,7 +37,12 @@ impl Lfs {
 
     /// The same with a bug that a test must find.
     #[doc(hidden)]
-    pub fn load_planted<S: Store>(store: S, options: Options, planted: Planted) -> Result<Lfs, LfsError> {
+    pub fn load_planted<S: Store>(mut store: S, options: Options, planted: Planted) -> Result<Lfs, LfsError> {
+        Lfs::load_any(&mut store, options, planted)
+    }
+
+    /// Whatever store it is, the code is the same: it is too long to have it in the program once for each kind.
+    fn load_any(store: &mut dyn Store, options: Options, planted: Planted) -> Result<Lfs, LfsError> {
         let mut image = Image::open(store, Checkpoint::Newer)?;
         image.plant(planted);
         let at_checkpoints = image.empty_segments();
