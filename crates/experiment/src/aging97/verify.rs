@@ -157,7 +157,8 @@ fn pair(of: Original, days: u32, seed: u64) -> Result<Pair, ExperimentError> {
 
 /// A plan from snapshots, and from the short-lived files of another period.
 fn from_snapshots(room: &Path, paths: &[PathBuf], other: &Path, seed: u64) -> Result<PathBuf, ExperimentError> {
-    let short_lived = ShortLived::read(other)?;
+    // Of the same file system: the personality is planned for what users may use of it only.
+    let short_lived = ShortLived::read(other)?.of_size(PLANNED_FOR.capacity_bytes);
     let options = SnapshotsOptions {
         seed,
         place: Place::Groups { count: None },
