@@ -341,12 +341,7 @@ fn mark_clean(store: &mut Noted<'_>) -> Result<(), FfsError> {
 
 /// Frees files that nobody has a name for and nobody has open any more: as a transaction of the log, which is empty otherwise. The
 /// inodes are looked through for them.
-fn free_orphans(
-    store: &mut Noted<'_>,
-    ring: &Ring,
-    header: &HeaderFields,
-    planted: Planted,
-) -> Result<u64, FfsError> {
+fn free_orphans(store: &mut Noted<'_>, ring: &Ring, header: &HeaderFields, planted: Planted) -> Result<u64, FfsError> {
     let (volume, epoch_ns) = {
         let mut overlay = Overlay::new(&mut *store.store);
         write(&mut overlay, ring.header_at, &HeaderFields { orphans: 0, ..header.clone() }.encode(ring.endian))?;

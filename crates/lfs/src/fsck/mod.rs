@@ -40,11 +40,7 @@ pub fn fsck_planted<S: Store>(
 }
 
 /// Whatever store it is, the code is the same: it is too long to have it in the program once for each kind.
-fn fsck_any(
-    store: &mut dyn Store,
-    planted: Planted,
-    go_on: &mut dyn FnMut(Phase) -> bool,
-) -> Result<Report, LfsError> {
+fn fsck_any(store: &mut dyn Store, planted: Planted, go_on: &mut dyn FnMut(Phase) -> bool) -> Result<Report, LfsError> {
     let mut image = Image::open(store, Checkpoint::Newer)?;
     image.plant(planted);
     let tail = image.log_tail();
