@@ -251,7 +251,7 @@ impl<F: FileSystem + ?Sized> Builder<'_, F> {
     }
 }
 
-/// A mode without rights, of everybody.
+/// A mode from which rights are taken: the owner's, the group's and the others'.
 fn without(mode: u16, rights: u8) -> u16 {
     mode & !(u16::from(rights) * 0o111)
 }

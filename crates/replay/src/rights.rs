@@ -4,7 +4,7 @@
 //! does not say which. The whole trace does: a name found, made or missed in a directory shows that it may be searched. The
 //! first directory on the way of which nothing shows that is taken to be what refused; where every one is searched, the
 //! file at the end. Either way the calls are refused again. Names that were refused to a call that makes or removes them
-//! are not looked at: there the right to write the directory may be what lacks.
+//! are not looked at: what is missing there may be the right to write the directory.
 
 use super::scan::Shown;
 use posix::{Errno, FileKind};

@@ -617,7 +617,7 @@ impl Scanner {
             None => {
                 let node = self.existing(path, batch, true, kind);
                 if let Some(node) = node {
-                    // Opened by whom, is not known: the replay has to open it.
+                    // Who opened it is not known; the replay has to.
                     self.names.get_mut(node).more.opened = rights::READ | rights::WRITE;
                 }
                 if let Some(ofd) = ofd {
