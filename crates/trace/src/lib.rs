@@ -27,6 +27,7 @@ pub mod schedule;
 pub mod snapshot;
 pub mod spool;
 pub mod strace;
+mod syscalls;
 pub mod text;
 pub mod track;
 pub mod tree;

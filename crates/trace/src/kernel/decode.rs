@@ -1,11 +1,12 @@
 //! From a call's record to what it asks of the tracker.
 
-use super::calls::{FAMILY_BYTES, FICLONE, FICLONERANGE, How};
+use super::calls::{FAMILY_BYTES, FICLONE, FICLONERANGE};
 use super::files::Files;
 use super::wire::{self, Fact, IN_BYTES, OUT_BYTES, call_flag, request_flag};
 use crate::Op;
 use crate::strace::constants::{self as c, *};
 use crate::strace::{may_set_mounts, rooted};
+use crate::syscalls::How;
 use crate::track::{At, Attrs, Call, CloneFlags, Fd, Kind, Seen, Start};
 use std::borrow::Cow;
 

@@ -16,7 +16,8 @@ mod order;
 mod turns;
 pub mod wire;
 
-pub use calls::{CALLS, CWD_ARG, FIRST_UNKNOWN, How, NO_ARG, SPEC_BYTES, SPECS, Spec, spec_flag, specs};
+pub use crate::syscalls::{CALLS, How};
+pub use calls::{CWD_ARG, FIRST_UNKNOWN, NO_ARG, SPEC_BYTES, SPECS, Spec, spec_flag, specs};
 
 use crate::Batch;
 use crate::analysis::Decode;

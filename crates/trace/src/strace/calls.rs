@@ -5,6 +5,7 @@ use super::lex::{self, Args, Return};
 use super::line::Reason;
 use super::told::TOLD;
 use super::{Importer, constants, value};
+use crate::syscalls::How;
 use crate::track::{Call, CloneFlags, Cloning, Closing, Fd, Outcome, Place};
 
 /// Room kept for the texts of calls that start, so that each need not ask for its own.
@@ -95,8 +96,8 @@ impl Importer {
         let first = lex::first_arg(rest);
         let foreign = value::fd(first).is_some_and(|fd: Fd<'_>| self.tracker.is_foreign_fd(tid, &fd));
         let keeps_place = match form {
-            None | Some(Form::Ignored | Form::NewFd | Form::IoUringEnter | Form::Unshare) => false,
-            Some(Form::Close | Form::Fork | Form::Clone | Form::Clone3) => true,
+            None | Some(Form::Ignored | Form::NewFd | Form::Call(How::IoUringEnter | How::Unshare)) => false,
+            Some(Form::Call(How::Close | How::Fork | How::Clone | How::Clone3)) => true,
             Some(_) => !foreign,
         };
         running.place = match (keeps_place, place) {
@@ -107,8 +108,10 @@ impl Importer {
             }
             (false, None) => None,
         };
-        let at_once =
-            matches!(form, Some(Form::Close | Form::Fork | Form::Clone | Form::Clone3 | Form::Exec | Form::ExecAt));
+        let at_once = matches!(
+            form,
+            Some(Form::Call(How::Close | How::Fork | How::Clone | How::Clone3 | How::Exec | How::ExecAt))
+        );
         match at_once.then(|| decode(form, &lex::partial_args(rest), &Return::default())).flatten() {
             Some(Call::Clone(flags)) => {
                 let begun = self.tracker.begin_clone(tid, flags);

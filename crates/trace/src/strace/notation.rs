@@ -5,6 +5,7 @@
 use super::decode::{Form, Forms, decode};
 use super::lex::{Args, Return, split_args};
 use super::{Reason, constants};
+use crate::syscalls::How;
 use crate::track::Call;
 
 /// Whether a call that has started keeps its place in the order until it returns.
@@ -41,8 +42,8 @@ impl Notation {
     /// Whether such a call keeps its place while it runs.
     pub fn keeps(&self, name: &[u8]) -> Keeps {
         match self.0.get(name) {
-            None | Some(Form::Ignored | Form::NewFd | Form::IoUringEnter | Form::Unshare) => Keeps::Nothing,
-            Some(Form::Close | Form::Fork | Form::Clone | Form::Clone3) => Keeps::Always,
+            None | Some(Form::Ignored | Form::NewFd | Form::Call(How::IoUringEnter | How::Unshare)) => Keeps::Nothing,
+            Some(Form::Call(How::Close | How::Fork | How::Clone | How::Clone3)) => Keeps::Always,
             Some(_) => Keeps::UnlessForeign,
         }
     }
