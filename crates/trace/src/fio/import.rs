@@ -67,22 +67,18 @@ impl Importer {
         };
         Importer { options, lines: Lines::default(), log }
     }
-
-    fn line(&mut self, line: &[u8], sink: &mut Sink<'_>) -> Result<(), ImportError> {
-        self.log.line(line, &self.options)?;
-        if self.log.tracker.is_full() {
-            sink(self.log.tracker.take())?;
-        }
-        Ok(())
-    }
 }
 
 impl Decode for Importer {
     fn bytes(&mut self, chunk: &[u8], sink: &mut Sink<'_>) -> Result<(), ImportError> {
-        let mut lines = std::mem::take(&mut self.lines);
-        let done = lines.split(chunk, |line| self.line(line, sink));
-        self.lines = lines;
-        done
+        let Importer { options, lines, log } = self;
+        lines.split(chunk, |line| {
+            log.line(line, options)?;
+            if log.tracker.is_full() {
+                sink(log.tracker.take())?;
+            }
+            Ok(())
+        })
     }
 
     fn finish(mut self: Box<Self>, sink: &mut Sink<'_>) -> Result<Imported, ImportError> {

@@ -113,44 +113,40 @@ impl Importer {
         };
         Importer { options, lines: Lines::default(), trace }
     }
+}
 
-    fn line(&mut self, text: &[u8], sink: &mut Sink<'_>) -> Result<(), ImportError> {
-        let trace = &mut self.trace;
-        trace.summary.lines += 1;
-        trace.summary.bytes += text.len() as u64 + 1;
-        let number = trace.summary.lines;
-        if let Err(reason) = trace.line(text) {
-            trace.problem(number, text, reason, self.options.problems_listed);
-        }
-        for (number, text, reason) in trace.release_born() {
-            trace.problem(number, &text, reason, self.options.problems_listed);
-        }
-        if trace.calls_seen == 0 && trace.summary.lines >= PATIENCE {
-            return Err(self.useless());
-        }
-        if trace.tracker.is_full() {
-            sink(trace.tracker.take())?;
-        }
-        Ok(())
+/// No line was a call's.
+fn useless(lines: u64, options: &ImportOptions) -> ImportError {
+    let name = options.name.clone();
+    if lines == 0 {
+        return ImportError::Empty { name };
     }
-
-    fn useless(&self) -> ImportError {
-        let name = self.options.name.clone();
-        if self.trace.summary.lines == 0 {
-            return ImportError::Empty { name };
-        }
-        let message = "no line looks like perf trace's output. Expected lines such as \
-                       `2.223 ( 0.166 ms): cat/958 close(fd: 4)    = 0` (perf trace -o FILE)";
-        ImportError::Unusable { name, message: message.to_owned() }
-    }
+    let message = "no line looks like perf trace's output. Expected lines such as \
+                   `2.223 ( 0.166 ms): cat/958 close(fd: 4)    = 0` (perf trace -o FILE)";
+    ImportError::Unusable { name, message: message.to_owned() }
 }
 
 impl Decode for Importer {
     fn bytes(&mut self, chunk: &[u8], sink: &mut Sink<'_>) -> Result<(), ImportError> {
-        let mut lines = std::mem::take(&mut self.lines);
-        let done = lines.split(chunk, |line| self.line(line, sink));
-        self.lines = lines;
-        done
+        let Importer { options, lines, trace } = self;
+        lines.split(chunk, |text| {
+            trace.summary.lines += 1;
+            trace.summary.bytes += text.len() as u64 + 1;
+            let number = trace.summary.lines;
+            if let Err(reason) = trace.line(text) {
+                trace.problem(number, text, reason, options.problems_listed);
+            }
+            for (number, text, reason) in trace.release_born() {
+                trace.problem(number, &text, reason, options.problems_listed);
+            }
+            if trace.calls_seen == 0 && number >= PATIENCE {
+                return Err(useless(number, options));
+            }
+            if trace.tracker.is_full() {
+                sink(trace.tracker.take())?;
+            }
+            Ok(())
+        })
     }
 
     fn finish(mut self: Box<Self>, sink: &mut Sink<'_>) -> Result<Imported, ImportError> {
@@ -164,7 +160,7 @@ impl Decode for Importer {
             trace.problem(number, &rest, "the last line is cut short", self.options.problems_listed);
         }
         if self.trace.calls_seen == 0 {
-            return Err(self.useless());
+            return Err(useless(self.trace.summary.lines, &self.options));
         }
         let mut trace = self.trace;
         trace.give_up_on_parents();
