@@ -62,16 +62,18 @@ impl From<posix::GroupShape> for Groups {
     /// Those that a file system of the laboratory tells.
     fn from(shape: posix::GroupShape) -> Groups {
         let posix::GroupShape { first_bytes, len_bytes, count, inodes } = shape;
-        Groups {
-            kind: GroupKind::CylinderGroups,
-            ranges: Ranges::Uniform { first_bytes, len_bytes, count },
-            inodes: InodeRule::FromZero(inodes),
-            per_flex: 1,
-        }
+        let groups = Groups::uniform(GroupKind::CylinderGroups, first_bytes, len_bytes, count);
+        Groups { inodes: InodeRule::FromZero(inodes), ..groups }
     }
 }
 
 impl Groups {
+    /// Groups of one length, one after the other, without a rule for inodes.
+    pub(crate) fn uniform(kind: GroupKind, first_bytes: u64, len_bytes: u64, count: u64) -> Groups {
+        let ranges = Ranges::Uniform { first_bytes, len_bytes, count };
+        Groups { kind, ranges, inodes: InodeRule::Unknown, per_flex: 1 }
+    }
+
     /// How many there are.
     pub fn count(&self) -> u64 {
         match &self.ranges {
@@ -157,12 +159,8 @@ mod tests {
 
     #[test]
     fn hostile_shapes_do_not_divide_by_zero() {
-        let groups = Groups {
-            kind: GroupKind::Ext4BlockGroups,
-            ranges: Ranges::Uniform { first_bytes: 0, len_bytes: 0, count: 5 },
-            inodes: InodeRule::PerGroup(0),
-            per_flex: 0,
-        };
+        let groups = Groups::uniform(GroupKind::Ext4BlockGroups, 0, 0, 5);
+        let groups = Groups { inodes: InodeRule::PerGroup(0), per_flex: 0, ..groups };
         assert_eq!((groups.of_byte(1), groups.of_inode(1)), (None, None));
         groups.cut(0, 100, &mut |_, _| unreachable!("no group holds anything"));
     }

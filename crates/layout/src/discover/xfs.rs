@@ -1,7 +1,7 @@
 //! Around a mounted XFS: its allocation groups, by ioctl.
 
 use crate::Surroundings;
-use crate::geometry::{GroupKind, Groups, InodeRule, Ranges};
+use crate::geometry::{GroupKind, Groups, InodeRule};
 use crate::map::Span;
 use posix::XfsGeometry;
 use std::fs::File;
@@ -28,16 +28,9 @@ fn groups(geometry: &XfsGeometry) -> Result<Groups, String> {
         return Err(format!("XFS tells a shape that cannot be: {geometry:?}"));
     };
     let block_bits = u32::BITS - (geometry.group_blocks - 1).leading_zeros();
-    Ok(Groups {
-        kind: GroupKind::XfsAllocationGroups,
-        ranges: Ranges::Uniform {
-            first_bytes: 0,
-            len_bytes: u64::from(geometry.group_blocks) * u64::from(geometry.block_bytes),
-            count: u64::from(geometry.groups),
-        },
-        inodes: InodeRule::HighBits(block_bits + per_block.trailing_zeros()),
-        per_flex: 1,
-    })
+    let len_bytes = u64::from(geometry.group_blocks) * u64::from(geometry.block_bytes);
+    let groups = Groups::uniform(GroupKind::XfsAllocationGroups, 0, len_bytes, geometry.groups.into());
+    Ok(Groups { inodes: InodeRule::HighBits(block_bits + per_block.trailing_zeros()), ..groups })
 }
 
 #[cfg(test)]

@@ -73,16 +73,11 @@ pub fn score(free: &[FreeExtent], groups: Option<&Groups>) -> FsperfScore {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::geometry::{GroupKind, InodeRule, Ranges};
+    use crate::geometry::GroupKind;
 
     #[test]
     fn extents_are_cut_at_group_borders() {
-        let groups = Groups {
-            kind: GroupKind::XfsAllocationGroups,
-            ranges: Ranges::Uniform { first_bytes: 0, len_bytes: 100, count: 3 },
-            inodes: InodeRule::Unknown,
-            per_flex: 1,
-        };
+        let groups = Groups::uniform(GroupKind::XfsAllocationGroups, 0, 100, 3);
         let free = [
             FreeExtent { physical_bytes: 0, len_bytes: 25 },
             FreeExtent { physical_bytes: 75, len_bytes: 50 }, // 25 here, 25 in the next group

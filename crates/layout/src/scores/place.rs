@@ -68,16 +68,11 @@ fn part_of(group_bytes: u64, part: u64, parts: u32) -> (u64, u64) {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
-    use crate::geometry::{GroupKind, InodeRule, Ranges};
+    use crate::geometry::GroupKind;
 
     #[test]
     fn pieces_are_counted_where_they_lie() {
-        let groups = Groups {
-            kind: GroupKind::CylinderGroups,
-            ranges: Ranges::Uniform { first_bytes: 1000, len_bytes: 400, count: 2 },
-            inodes: InodeRule::Unknown,
-            per_flex: 1,
-        };
+        let groups = Groups::uniform(GroupKind::CylinderGroups, 1000, 400, 2);
         let free = [(900, 50), (1010, 10), (1090, 220), (1350, 60), (1790, 50)];
         let free = free.map(|(physical_bytes, len_bytes)| FreeExtent { physical_bytes, len_bytes });
         let found = by_place(&free, &groups, 4, 50);

@@ -50,16 +50,12 @@ impl SplitFiles {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::geometry::{GroupKind, InodeRule, Ranges};
+    use crate::geometry::{GroupKind, InodeRule};
 
     #[test]
     fn groups_of_inode_and_data_are_compared() {
-        let groups = Groups {
-            kind: GroupKind::Ext4BlockGroups,
-            ranges: Ranges::Uniform { first_bytes: 0, len_bytes: 1000, count: 8 },
-            inodes: InodeRule::PerGroup(10),
-            per_flex: 4,
-        };
+        let groups = Groups::uniform(GroupKind::Ext4BlockGroups, 0, 1000, 8);
+        let groups = Groups { inodes: InodeRule::PerGroup(10), per_flex: 4, ..groups };
         let mut split = SplitFiles::new(&groups);
         split.add(&groups, 1, 0); // group 0 and 0
         split.add(&groups, 10, 1000); // 0 and 1, one flexible group
