@@ -41,10 +41,18 @@ pub struct ShortLived {
     input: Input,
     /// Each the short-lived files of one directory on one day.
     profiles: Vec<Vec<ShortFile>>,
+    source: Source,
+}
+
+/// What the file it comes from tells of all its files together.
+#[derive(Clone, Debug, Default)]
+struct Source {
+    /// Files that were made and removed on one day, and all others.
     short: u64,
     lasting: u64,
+    /// Simulated or recorded days, at least one.
     days: f64,
-    /// Size of the file system that it is from; 0: not known.
+    /// Size of the file system; 0: not known.
     capacity_bytes: u64,
     lifetimes: Evidence,
     habits: Habits,
@@ -87,14 +95,7 @@ type Living<K> = FxHashMap<K, Alive>;
 struct Collector {
     /// By day and directory.
     found: BTreeMap<(u64, u64), Vec<Life>>,
-    short: u64,
-    lasting: u64,
-    /// Simulated or recorded days, at least one.
-    days: f64,
-    /// Size of the file system; 0: not known.
-    capacity_bytes: u64,
-    lifetimes: Evidence,
-    habits: Habits,
+    source: Source,
 }
 
 impl Collector {
@@ -124,24 +125,23 @@ impl Collector {
     fn deleted(&mut self, file: &Alive, at_ns: u64) {
         let &Alive { dir, born_ns, longest_bytes, .. } = file;
         if born_ns / DAY_NS == at_ns / DAY_NS {
-            self.short += 1;
+            self.source.short += 1;
             self.found.entry((born_ns / DAY_NS, dir)).or_default().push((born_ns, at_ns, longest_bytes));
         } else {
-            self.lasting += 1;
+            self.source.lasting += 1;
         }
         let life_ns = (at_ns - born_ns) as f64;
-        self.lifetimes.died(0.0, life_ns, life_ns);
+        self.source.lifetimes.died(0.0, life_ns, life_ns);
     }
 
     fn finish(self, input: Input, path: &Path) -> Result<ShortLived, PlanError> {
-        if self.short == 0 && self.habits.len() == 0 {
+        if self.source.short == 0 && self.source.habits.len() == 0 {
             let message =
                 "no file in it is made and removed on one day: there are no short-lived files to take from it";
             return Err(PlanError::input(path, "whole file", message));
         }
         let profiles = self.found.values().map(|files| profile(files)).collect();
-        let Collector { short, lasting, days, capacity_bytes, lifetimes, habits, .. } = self;
-        Ok(ShortLived { input, profiles, short, lasting, days: days.max(1.0), capacity_bytes, lifetimes, habits })
+        Ok(ShortLived { input, profiles, source: Source { days: self.source.days.max(1.0), ..self.source } })
     }
 }
 
@@ -201,24 +201,24 @@ impl ShortLived {
 
     /// How many short-lived files there are for each lasting one.
     pub fn per_lasting_file(&self) -> f64 {
-        self.short as f64 / self.lasting.max(1) as f64
+        self.source.short as f64 / self.source.lasting.max(1) as f64
     }
 
     /// How many short-lived files there are in a day of the source.
     pub fn per_day(&self) -> f64 {
-        self.short as f64 / self.days
+        self.source.short as f64 / self.source.days
     }
 
     /// The same from a file system of this size, which a recorded workload does not say.
     #[must_use]
     pub fn of_size(self, capacity_bytes: u64) -> ShortLived {
-        ShortLived { capacity_bytes, ..self }
+        ShortLived { source: Source { capacity_bytes, ..self.source }, ..self }
     }
 
     /// So many times as large as the file system of the source is one of `capacity_bytes`; `None` where either is not known.
     pub fn times_as_large(&self, capacity_bytes: u64) -> Option<f64> {
-        let known = self.capacity_bytes > 0 && capacity_bytes > 0;
-        known.then(|| capacity_bytes as f64 / self.capacity_bytes as f64)
+        let known = self.source.capacity_bytes > 0 && capacity_bytes > 0;
+        known.then(|| capacity_bytes as f64 / self.source.capacity_bytes as f64)
     }
 
     /// How many a day is to have, in which so much else happens.
@@ -236,17 +236,17 @@ impl ShortLived {
 
     /// How many days of changed files it has, each with the steps of the change; a recorded workload has none.
     pub fn changed_file_days(&self) -> usize {
-        self.habits.len()
+        self.source.habits.len()
     }
 
     /// In what steps files were changed.
     pub(super) fn habits(&self) -> &Habits {
-        &self.habits
+        &self.source.habits
     }
 
     /// What it tells of lifetimes.
     pub(super) fn lifetimes(&self) -> &Evidence {
-        &self.lifetimes
+        &self.source.lifetimes
     }
 
     /// Places a day's short-lived files, `wanted` of them: calls `each` with directory, birth, death and length.
@@ -309,8 +309,8 @@ mod tests {
     use super::*;
 
     fn short_lived(profiles: Vec<Vec<ShortFile>>, short: u64, lasting: u64) -> ShortLived {
-        let (input, lifetimes, habits) = (Input::default(), Evidence::default(), Habits::default());
-        ShortLived { input, profiles, short, lasting, days: 2.0, capacity_bytes: 0, lifetimes, habits }
+        let source = Source { short, lasting, days: 2.0, ..Source::default() };
+        ShortLived { input: Input::default(), profiles, source }
     }
 
     #[test]

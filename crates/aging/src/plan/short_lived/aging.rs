@@ -11,7 +11,8 @@ use std::path::Path;
 pub(super) fn read(path: &Path) -> Result<ShortLived, PlanError> {
     let reader = Reader::open(path)?;
     let mut alive = Living::<NodeId>::default();
-    let mut collector = Collector { capacity_bytes: reader.meta().capacity_bytes, ..Collector::default() };
+    let mut collector = Collector::default();
+    collector.source.capacity_bytes = reader.meta().capacity_bytes;
     let mut watcher = Watcher::new();
     let mut now_ns = 0;
     for batch in reader.batches(0) {
@@ -27,14 +28,14 @@ pub(super) fn read(path: &Path) -> Result<ShortLived, PlanError> {
             }
         }
     }
-    collector.lasting += alive.len() as u64;
+    collector.source.lasting += alive.len() as u64;
     let mut survivors: Vec<u64> = alive.values().map(|file| now_ns.saturating_sub(file.born_ns)).collect();
     survivors.sort_unstable();
     for age_ns in survivors {
-        collector.lifetimes.survived(0.0, age_ns as f64);
+        collector.source.lifetimes.survived(0.0, age_ns as f64);
     }
     // Without the first.
-    collector.days = now_ns.div_ceil(DAY_NS).saturating_sub(1) as f64;
-    collector.habits = watcher.finish();
+    collector.source.days = now_ns.div_ceil(DAY_NS).saturating_sub(1) as f64;
+    collector.source.habits = watcher.finish();
     collector.finish(input(path)?, path)
 }

@@ -25,12 +25,12 @@ pub(super) fn read(path: &Path) -> Result<ShortLived, PlanError> {
         }
     }
     // A trace of some hours is a day's: nobody traces idle hours on purpose.
-    collector.days = script.span_ns as f64 / DAY_NS as f64;
-    collector.lasting += alive.len() as u64;
+    collector.source.days = script.span_ns as f64 / DAY_NS as f64;
+    collector.source.lasting += alive.len() as u64;
     let mut ages: Vec<u64> = alive.values().map(|file| script.span_ns.saturating_sub(file.born_ns)).collect();
     ages.sort_unstable();
     for age_ns in ages {
-        collector.lifetimes.survived(0.0, age_ns as f64);
+        collector.source.lifetimes.survived(0.0, age_ns as f64);
     }
     collector.finish(input(path)?, path)
 }
