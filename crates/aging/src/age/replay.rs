@@ -13,7 +13,7 @@ use super::nodes::{Nodes, Presence};
 use super::options::{AgeOptions, DataMode, Every, Room};
 use super::result::{AgeResult, ControlPoint, Counters, DayRow, PlanIdentity};
 use super::state::{STATE_VERSION, State};
-use super::window::{Action, Window};
+use super::window::Window;
 use super::writer::{self, Report};
 use crate::format::{Placement, Reader};
 use crate::{DAY_NS, NodeId};

@@ -7,67 +7,13 @@
 //! always go on. Paths are written down when the window is made: a directory is therefore renamed in a window of its own.
 
 use super::options::DataMode;
-use crate::NodeId;
+use crate::{NodeId, OpKind};
 use rustc_hash::FxHashMap;
 use std::ffi::OsStr;
 use std::ops::Range;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
-
-/// What a job does to the target.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Action {
-    Mkdir,
-    Rmdir,
-    /// Makes a file and writes `len` bytes.
-    Create,
-    Symlink,
-    /// Writes `len` bytes at `offset`, where the file ends.
-    Append,
-    Overwrite,
-    /// Sets the length to `len`; it was `offset`.
-    Truncate,
-    PunchHole,
-    Rename,
-    Fsync,
-    Read,
-    Unlink,
-}
-
-impl Action {
-    /// In messages: what was being done to a path.
-    pub(super) fn name(self) -> &'static str {
-        match self {
-            Action::Mkdir => "making directory",
-            Action::Rmdir => "removing directory",
-            Action::Create => "writing new file",
-            Action::Symlink => "making symbolic link",
-            Action::Append => "appending to",
-            Action::Overwrite => "overwriting",
-            Action::Truncate => "truncating",
-            Action::PunchHole => "punching a hole into",
-            Action::Rename => "renaming",
-            Action::Fsync => "fsync of",
-            Action::Read => "reading",
-            Action::Unlink => "deleting",
-        }
-    }
-
-    /// Whether it works on the open file.
-    pub(super) fn needs_open(self) -> bool {
-        matches!(
-            self,
-            Action::Create
-                | Action::Append
-                | Action::Overwrite
-                | Action::Truncate
-                | Action::PunchHole
-                | Action::Fsync
-                | Action::Read
-        )
-    }
-}
 
 /// What a job waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -82,16 +28,43 @@ pub(super) enum Wait {
 /// One operation on the target.
 #[derive(Clone, Debug)]
 pub(super) struct Job {
-    pub(super) action: Action,
+    pub(super) kind: OpKind,
     pub(super) node: NodeId,
     /// The operation of the plan it comes from.
     pub(super) operation: u64,
     path: Range<u32>,
     /// The new path of `Rename`.
     to: Range<u32>,
+    /// Where it begins in the file; of an append, where the file ends; of a truncation, the length before.
     pub(super) offset_bytes: u64,
+    /// How many bytes; of a truncation, the length after.
     pub(super) len_bytes: u64,
     pub(super) wait: Wait,
+}
+
+impl Job {
+    /// In messages: what was being done to a path.
+    pub(super) fn doing(&self) -> &'static str {
+        match self.kind {
+            OpKind::Mkdir => "making directory",
+            OpKind::Rmdir => "removing directory",
+            OpKind::Create => "writing new file",
+            OpKind::Symlink => "making symbolic link",
+            OpKind::Append => "appending to",
+            OpKind::Overwrite => "overwriting",
+            OpKind::Truncate => "truncating",
+            OpKind::PunchHole => "punching a hole into",
+            OpKind::Rename => "renaming",
+            OpKind::Fsync => "fsync of",
+            OpKind::Read => "reading",
+            OpKind::Delete => "deleting",
+        }
+    }
+
+    /// Whether it works on the open file.
+    pub(super) fn needs_open(&self) -> bool {
+        !matches!(self.kind, OpKind::Mkdir | OpKind::Rmdir | OpKind::Symlink | OpKind::Rename | OpKind::Delete)
+    }
 }
 
 /// Jobs in the plan's order, and who does them.
@@ -143,7 +116,7 @@ impl Window {
                 let bytes = path.as_os_str().as_bytes().to_vec();
                 move |out: &mut Vec<u8>| out.extend_from_slice(&bytes)
             };
-            window.push(job.action, job.node, job.operation, copy(self.path(job)), (job.offset_bytes, job.len_bytes));
+            window.push(job.kind, job.node, job.operation, copy(self.path(job)), (job.offset_bytes, job.len_bytes));
             window.set_to(copy(self.to(job)));
         }
         window
@@ -173,7 +146,7 @@ impl Window {
     /// Adds a job; answers its number. `path` and `to` append the paths.
     pub(super) fn push(
         &mut self,
-        action: Action,
+        kind: OpKind,
         node: NodeId,
         operation: u64,
         path: impl FnOnce(&mut Vec<u8>),
@@ -182,7 +155,7 @@ impl Window {
         let path = self.text(path);
         let number = self.jobs.len() as u32;
         let (offset_bytes, len_bytes) = range;
-        let job = Job { action, node, operation, path, to: 0..0, offset_bytes, len_bytes, wait: Wait::Nothing };
+        let job = Job { kind, node, operation, path, to: 0..0, offset_bytes, len_bytes, wait: Wait::Nothing };
         self.jobs.push(job);
         let writer = self.writer_of(node);
         if let Some(queue) = self.queues.get_mut(writer) {

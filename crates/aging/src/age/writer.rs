@@ -1,8 +1,8 @@
 //! One writer: a process that performs its share of a window, call by call.
 
 use super::options::DataMode;
-use super::window::{Action, Job, Window};
-use crate::NodeId;
+use super::window::{Job, Window};
+use crate::{NodeId, OpKind};
 use posix::{At, Call, Calls, Errno, Fallocate, Fd, Mode, OpenFlags, Outcome, Process, Reply};
 use rustc_hash::FxHashSet;
 use std::ffi::OsStr;
@@ -77,7 +77,7 @@ impl<'w> Writer<'w> {
                 continue;
             }
             // A file that is still to be made may belong into a directory: what was put off is done in order.
-            let put_off = job.action == Action::Rmdir && window.was_full();
+            let put_off = job.kind == OpKind::Rmdir && window.was_full();
             if put_off || self.at.failed.contains(&job.node) {
                 self.fail(number, job, None);
             } else if let Err(errno) = self.perform(job).await {
@@ -118,22 +118,22 @@ impl<'w> Writer<'w> {
 
     async fn perform(&mut self, job: &'w Job) -> Result<(), Errno> {
         // A file is closed before its name goes, so that its space goes with it; and it is opened to be read, or to be written.
-        let alone = !job.action.needs_open() || job.action == Action::Read;
+        let alone = !job.needs_open() || job.kind == OpKind::Read;
         if self.open.is_some_and(|(node, _)| node != job.node || alone) {
             self.close().await;
         }
-        if !job.action.needs_open() {
+        if !job.needs_open() {
             return self.change_name(job).await;
         }
         let tolerant = self.window.is_tolerant();
         let fd = match self.open {
             Some((_, fd)) => fd,
             None => match self.open(job).await {
-                Err(Errno::ENOENT) if tolerant && job.action != Action::Create => return Ok(()),
+                Err(Errno::ENOENT) if tolerant && job.kind != OpKind::Create => return Ok(()),
                 opened => opened?,
             },
         };
-        if job.action == Action::Read {
+        if job.kind == OpKind::Read {
             let read = self.read_file(job, fd).await;
             self.close().await;
             return read;
@@ -142,7 +142,7 @@ impl<'w> Writer<'w> {
             self.undo(job, fd).await;
             return Err(errno);
         }
-        if tolerant && job.action == Action::Append {
+        if tolerant && job.kind == OpKind::Append {
             self.call(Call::Ftruncate { fd, len_bytes: job.offset_bytes + job.len_bytes }).await;
         }
         Ok(())
@@ -150,9 +150,9 @@ impl<'w> Writer<'w> {
 
     async fn open(&mut self, job: &'w Job) -> Result<Fd, Errno> {
         let tolerant = self.window.is_tolerant();
-        let flags = match job.action {
-            Action::Create => OpenFlags { exclusive: !tolerant, truncate: tolerant, ..OpenFlags::CREATE_NEW },
-            Action::Read => OpenFlags::READ,
+        let flags = match job.kind {
+            OpKind::Create => OpenFlags { exclusive: !tolerant, truncate: tolerant, ..OpenFlags::CREATE_NEW },
+            OpKind::Read => OpenFlags::READ,
             _ => OpenFlags::WRITE,
         };
         let fd = self.call(Call::Open { at: self.window.path(job).into(), flags, mode: FILE_MODE }).await.fd()?;
@@ -163,25 +163,25 @@ impl<'w> Writer<'w> {
     /// A job of one call, which needs no descriptor.
     async fn change_name(&mut self, job: &'w Job) -> Result<(), Errno> {
         let at = At::from(self.window.path(job));
-        let call = match job.action {
-            Action::Mkdir => Call::Mkdir { at, mode: DIRECTORY_MODE },
-            Action::Rmdir => Call::Rmdir { at },
-            Action::Symlink => Call::Symlink { target: symlink_target(job.len_bytes), at },
-            Action::Rename => {
+        let call = match job.kind {
+            OpKind::Mkdir => Call::Mkdir { at, mode: DIRECTORY_MODE },
+            OpKind::Rmdir => Call::Rmdir { at },
+            OpKind::Symlink => Call::Symlink { target: symlink_target(job.len_bytes), at },
+            OpKind::Rename => {
                 let to = At::from(self.window.to(job));
                 Call::Rename { from: at, to, noreplace: false, exchange: false }
             }
             _ => Call::Unlink { at },
         };
         match self.call(call).await.result {
-            Err(errno) if !(self.window.is_tolerant() && is_left_over(job.action, errno)) => Err(errno),
+            Err(errno) if !(self.window.is_tolerant() && is_left_over(job.kind, errno)) => Err(errno),
             _ => Ok(()),
         }
     }
 
     /// A job on the open file. Nothing is to be done for a file made empty.
     async fn change_file(&mut self, job: &'w Job, fd: Fd) -> Result<(), Errno> {
-        let writes = matches!(job.action, Action::Create | Action::Append | Action::Overwrite);
+        let writes = matches!(job.kind, OpKind::Create | OpKind::Append | OpKind::Overwrite);
         if writes && job.len_bytes == 0 {
             return Ok(());
         }
@@ -198,13 +198,13 @@ impl<'w> Writer<'w> {
                     }
                 }
                 Ok(_) => {
-                    if matches!(job.action, Action::Create | Action::Append) {
+                    if matches!(job.kind, OpKind::Create | OpKind::Append) {
                         self.at.report.written_bytes += job.len_bytes;
                     }
                     return Ok(());
                 }
                 Err(Errno::EINTR | Errno::EAGAIN) => {}
-                Err(Errno::EOPNOTSUPP) if job.action == Action::PunchHole => {
+                Err(Errno::EOPNOTSUPP) if job.kind == OpKind::PunchHole => {
                     self.at.report.unsupported += 1;
                     return Ok(());
                 }
@@ -230,11 +230,11 @@ impl<'w> Writer<'w> {
 
     fn call_on_file(&self, job: &Job, fd: Fd, done: u64) -> Call<'w> {
         let offset = job.offset_bytes + done;
-        match job.action {
-            Action::Truncate => Call::Ftruncate { fd, len_bytes: job.len_bytes },
-            Action::Fsync => Call::Fsync { fd },
-            Action::PunchHole => Call::Fallocate { fd, how: Fallocate::PunchHole, offset, len_bytes: job.len_bytes },
-            Action::Create | Action::Append if self.window.data == DataMode::Fallocate => {
+        match job.kind {
+            OpKind::Truncate => Call::Ftruncate { fd, len_bytes: job.len_bytes },
+            OpKind::Fsync => Call::Fsync { fd },
+            OpKind::PunchHole => Call::Fallocate { fd, how: Fallocate::PunchHole, offset, len_bytes: job.len_bytes },
+            OpKind::Create | OpKind::Append if self.window.data == DataMode::Fallocate => {
                 Call::Fallocate { fd, how: Fallocate::Allocate, offset, len_bytes: job.len_bytes }
             }
             _ => {
@@ -246,12 +246,12 @@ impl<'w> Writer<'w> {
 
     /// After a failed write: what it left is taken back, so that the file is as before.
     async fn undo(&mut self, job: &'w Job, fd: Fd) {
-        match job.action {
-            Action::Create => {
+        match job.kind {
+            OpKind::Create => {
                 self.close().await;
                 self.call(Call::Unlink { at: self.window.path(job).into() }).await;
             }
-            Action::Append => {
+            OpKind::Append => {
                 self.call(Call::Ftruncate { fd, len_bytes: job.offset_bytes }).await;
             }
             _ => {}
@@ -276,10 +276,10 @@ fn is_consequence(errno: Errno) -> bool {
 }
 
 /// Whether an error says that a job was done before.
-fn is_left_over(action: Action, errno: Errno) -> bool {
-    match action {
-        Action::Mkdir | Action::Symlink => errno == Errno::EEXIST,
-        Action::Rmdir | Action::Unlink | Action::Rename => errno == Errno::ENOENT,
+fn is_left_over(kind: OpKind, errno: Errno) -> bool {
+    match kind {
+        OpKind::Mkdir | OpKind::Symlink => errno == Errno::EEXIST,
+        OpKind::Rmdir | OpKind::Delete | OpKind::Rename => errno == Errno::ENOENT,
         _ => false,
     }
 }

@@ -1,10 +1,11 @@
 //! A full target: jobs that found no room are tried again after a commit, and then the policy decides.
 
-use super::{Action, FileSystem, NodeId, Presence, Replay, advice};
+use super::{FileSystem, Presence, Replay, advice};
 use crate::age::AgeError;
 use crate::age::options::OnFull;
 use crate::age::window::{Job, Window};
 use crate::age::writer::{Failure, Report, is_full};
+use crate::{NodeId, OpKind};
 use posix::{Call, Errno};
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -51,7 +52,7 @@ impl<F: FileSystem> Replay<'_, F> {
         let Some(job) = window.jobs.get(number as usize) else { return Ok(()) };
         Err(AgeError::Target {
             target: self.target.clone(),
-            what: job.action.name(),
+            what: job.doing(),
             path: window.path(job).display().to_string(),
             operation: job.operation,
             errno,
@@ -63,7 +64,7 @@ impl<F: FileSystem> Replay<'_, F> {
         let first = left.iter().find_map(|f| Some((window.jobs.get(f.job as usize)?, f.errno?)));
         let (what, path, operation, errno) = first
             .map_or(("going on", String::new(), 0, Errno::ENOSPC), |(job, errno)| {
-                (job.action.name(), window.path(job).display().to_string(), job.operation, errno)
+                (job.doing(), window.path(job).display().to_string(), job.operation, errno)
             });
         AgeError::Full { target: self.target.clone(), what, path, operation, errno, rest }
     }
@@ -97,7 +98,7 @@ impl<F: FileSystem> Replay<'_, F> {
         let mut window = Window::new(1, self.options.data, self.options.chunk_bytes);
         for victim in &victims {
             let nodes = &mut self.nodes;
-            window.push(Action::Unlink, *victim, operation, |out| nodes.path(*victim, out), (0, 0));
+            window.push(OpKind::Delete, *victim, operation, |out| nodes.path(*victim, out), (0, 0));
         }
         let report = self.perform(&window)?;
         self.fatal(&window, &report.failures)?;
@@ -122,15 +123,15 @@ impl<F: FileSystem> Replay<'_, F> {
                 let Some(job) = window.jobs.get(failure.job as usize) else { continue };
                 if failure.errno.is_some() {
                     self.result.counters.full_left_out += 1;
-                    match job.action {
-                        Action::Create | Action::Symlink => drop(unmade.insert(job.node)),
-                        Action::Append | Action::Truncate => drop(stuck.entry(job.node).or_insert(job.offset_bytes)),
+                    match job.kind {
+                        OpKind::Create | OpKind::Symlink => drop(unmade.insert(job.node)),
+                        OpKind::Append | OpKind::Truncate => drop(stuck.entry(job.node).or_insert(job.offset_bytes)),
                         _ => {}
                     }
                 } else if unmade.contains(&job.node) || is_pointless(job, stuck.get(&job.node)) {
                     self.result.counters.dropped += 1;
                 } else {
-                    if let (Action::Truncate, Some(length)) = (job.action, stuck.get_mut(&job.node)) {
+                    if let (OpKind::Truncate, Some(length)) = (job.kind, stuck.get_mut(&job.node)) {
                         *length = job.len_bytes;
                     }
                     rest.push(failure);
@@ -163,15 +164,15 @@ impl<F: FileSystem> Replay<'_, F> {
 
 /// Whether the tree's later operations depend on a job.
 fn is_structural(job: &Job) -> bool {
-    matches!(job.action, Action::Mkdir | Action::Rmdir | Action::Rename | Action::Unlink)
+    matches!(job.kind, OpKind::Mkdir | OpKind::Rmdir | OpKind::Rename | OpKind::Delete)
 }
 
 /// Whether a job makes no sense on a file that could not grow beyond a length.
 fn is_pointless(job: &Job, stuck: Option<&u64>) -> bool {
     let Some(length) = stuck else { return false };
-    match job.action {
-        Action::Append | Action::Overwrite | Action::PunchHole | Action::Read => true,
-        Action::Truncate => job.len_bytes >= *length,
+    match job.kind {
+        OpKind::Append | OpKind::Overwrite | OpKind::PunchHole | OpKind::Read => true,
+        OpKind::Truncate => job.len_bytes >= *length,
         _ => false,
     }
 }

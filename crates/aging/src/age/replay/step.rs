@@ -1,6 +1,6 @@
 //! One operation of the plan, resolved: what it changes in the books, and the job it makes.
 
-use super::{Action, DataMode, FileSystem, NodeId, Presence, Replay, Trouble};
+use super::{DataMode, FileSystem, NodeId, Presence, Replay, Trouble};
 use crate::age::AgeError;
 use crate::{AgingOp, OpKind};
 use posix::FileKind;
@@ -20,9 +20,7 @@ impl<F: FileSystem> Replay<'_, F> {
             OpKind::Create => self.create(number, op, FileKind::File),
             OpKind::Symlink => self.create(number, op, FileKind::Symlink),
             OpKind::Append | OpKind::Truncate => self.resize(number, op),
-            OpKind::Overwrite => self.within(number, op, Action::Overwrite),
-            OpKind::PunchHole => self.within(number, op, Action::PunchHole),
-            OpKind::Read => self.within(number, op, Action::Read),
+            OpKind::Overwrite | OpKind::PunchHole | OpKind::Read => self.within(number, op),
             OpKind::Fsync => self.fsync(number, op),
             OpKind::Rename => self.rename(number, op),
             OpKind::Delete => self.delete(number, op),
@@ -30,7 +28,7 @@ impl<F: FileSystem> Replay<'_, F> {
     }
 
     /// Adds a job on a node at its path.
-    fn job(&mut self, action: Action, node: NodeId, number: u64, range: (u64, u64)) -> Result<u32, Trouble> {
+    fn job(&mut self, kind: OpKind, node: NodeId, number: u64, range: (u64, u64)) -> Result<u32, Trouble> {
         let mut len = 0;
         let nodes = &mut self.nodes;
         let path = |out: &mut Vec<u8>| {
@@ -38,7 +36,7 @@ impl<F: FileSystem> Replay<'_, F> {
             nodes.path(node, out);
             len = out.len() - start;
         };
-        let job = self.window.push(action, node, number, path, range);
+        let job = self.window.push(kind, node, number, path, range);
         if len > PATH_BYTES_MAX { Err(Trouble::PathTooLong(node)) } else { Ok(job) }
     }
 
@@ -61,7 +59,7 @@ impl<F: FileSystem> Replay<'_, F> {
         if self.placed.remove(&op.node) {
             return Ok(());
         }
-        let job = self.job(Action::Mkdir, op.node, number, (0, 0))?;
+        let job = self.job(OpKind::Mkdir, op.node, number, (0, 0))?;
         self.window.takes_name(job, op.dir, op.name.as_deref());
         self.window.makes_directory(job, op.node);
         Ok(())
@@ -73,7 +71,7 @@ impl<F: FileSystem> Replay<'_, F> {
             self.result.counters.released_for_name += 1;
         }
         let (parent, name) = self.place_of(op.node)?;
-        let job = self.job(Action::Rmdir, op.node, number, (0, 0))?;
+        let job = self.job(OpKind::Rmdir, op.node, number, (0, 0))?;
         self.nodes.rmdir(op.node)?;
         self.window.wait_for_all(job);
         self.window.frees_name(job, parent, name.as_deref());
@@ -89,9 +87,8 @@ impl<F: FileSystem> Replay<'_, F> {
 
     fn create(&mut self, number: u64, op: &AgingOp, kind: FileKind) -> Result<(), Trouble> {
         self.free_name(number, op)?;
-        let action = if kind == FileKind::File { Action::Create } else { Action::Symlink };
         self.nodes.make(op, kind, op.size_bytes)?;
-        let job = self.job(action, op.node, number, (0, op.size_bytes))?;
+        let job = self.job(op.kind, op.node, number, (0, op.size_bytes))?;
         self.window.takes_name(job, op.dir, op.name.as_deref());
         self.result.counters.perform(op.kind);
         Ok(())
@@ -110,25 +107,25 @@ impl<F: FileSystem> Replay<'_, F> {
         let planned = self.nodes.file(op.node)?.size_bytes;
         let actual = self.nodes.actual_bytes(op.node);
         let beyond = crate::Broken::Beyond { node: op.node.0, size_bytes: planned, end: op.size_bytes };
-        let (action, planned_after, actual_after) = match op.kind {
+        let (planned_after, actual_after) = match op.kind {
             OpKind::Append => {
                 let end = planned.checked_add(op.size_bytes).ok_or(beyond)?;
-                (Action::Append, end, actual.saturating_add(op.size_bytes))
+                (end, actual.saturating_add(op.size_bytes))
             }
             _ if op.size_bytes > planned => return Err(beyond.into()),
             // A file that is shorter than planned, for want of room, is not made longer.
-            _ => (Action::Truncate, op.size_bytes, actual.min(op.size_bytes)),
+            _ => (op.size_bytes, actual.min(op.size_bytes)),
         };
         self.nodes.resize(op.node, planned_after, actual_after);
         if self.is_there(op.node) {
-            let range = if action == Action::Append { (actual, op.size_bytes) } else { (actual, actual_after) };
-            self.job(action, op.node, number, range)?;
+            let len = if op.kind == OpKind::Append { op.size_bytes } else { actual_after };
+            self.job(op.kind, op.node, number, (actual, len))?;
             self.result.counters.perform(op.kind);
         }
         Ok(())
     }
 
-    fn within(&mut self, number: u64, op: &AgingOp, action: Action) -> Result<(), Trouble> {
+    fn within(&mut self, number: u64, op: &AgingOp) -> Result<(), Trouble> {
         let planned = self.nodes.file(op.node)?.size_bytes;
         let end = op.offset_bytes.saturating_add(op.size_bytes);
         if end > planned {
@@ -141,11 +138,11 @@ impl<F: FileSystem> Replay<'_, F> {
         if len == 0 {
             return Ok(());
         }
-        if action == Action::Overwrite && self.options.data == DataMode::Fallocate {
+        if op.kind == OpKind::Overwrite && self.options.data == DataMode::Fallocate {
             self.result.counters.overwrites_left_out += 1;
             return Ok(());
         }
-        self.job(action, op.node, number, (op.offset_bytes, len))?;
+        self.job(op.kind, op.node, number, (op.offset_bytes, len))?;
         self.result.counters.perform(op.kind);
         Ok(())
     }
@@ -153,7 +150,7 @@ impl<F: FileSystem> Replay<'_, F> {
     fn fsync(&mut self, number: u64, op: &AgingOp) -> Result<(), Trouble> {
         self.nodes.file(op.node)?;
         if self.is_there(op.node) {
-            self.job(Action::Fsync, op.node, number, (0, 0))?;
+            self.job(OpKind::Fsync, op.node, number, (0, 0))?;
             self.result.counters.perform(op.kind);
         }
         Ok(())
@@ -170,7 +167,7 @@ impl<F: FileSystem> Replay<'_, F> {
             // Paths already written down lead through the old name.
             self.flush()?;
         }
-        let job = self.job(Action::Rename, op.node, number, (0, 0))?;
+        let job = self.job(OpKind::Rename, op.node, number, (0, 0))?;
         self.nodes.rename(op)?;
         let (nodes, node) = (&mut self.nodes, op.node);
         self.window.set_to(|out| nodes.path(node, out));
@@ -213,7 +210,7 @@ impl<F: FileSystem> Replay<'_, F> {
     }
 
     fn unlink(&mut self, node: NodeId, number: u64) -> Result<(), AgeError> {
-        let job = self.job(Action::Unlink, node, number, (0, 0)).map_err(|error| self.explain(number, error))?;
+        let job = self.job(OpKind::Delete, node, number, (0, 0)).map_err(|error| self.explain(number, error))?;
         if let Some((parent, Some(name))) = self.nodes.get(node).map(|n| (n.parent, n.name.clone())) {
             self.window.frees_name(job, parent, Some(&name));
         }
