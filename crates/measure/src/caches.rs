@@ -14,19 +14,27 @@ use system::Parameters;
 use system::vector::Class;
 
 const BLOCK_BYTES: u64 = 4096;
-/// Touched again in each step, and how often in virtual time.
-const SAMPLE: usize = 300;
-const SAMPLE_VIRTUAL: usize = 5000;
-/// The first working sets, of data and of names, and those in virtual time.
-const FIRST_BYTES: u64 = 16 << 20;
-const FIRST_BYTES_VIRTUAL: u64 = 1 << 20;
-const FIRST_NAMES: usize = 1000;
-const FIRST_NAMES_VIRTUAL: usize = 64;
 /// Below this share of fast touches the cache counts as exceeded; a few may be slow for other reasons.
 const FAST_SHARE: f64 = 0.9;
 const NAMES_PER_DIR: usize = 1000;
 /// Second names of one file: fewer than any file system's limit (ext4: 65,000).
 const LINKS_PER_FILE: usize = 500;
+
+/// How closely it is looked.
+struct Scale {
+    /// Touched again in each step.
+    sample: usize,
+    /// The first working sets, of data and of names.
+    first_bytes: u64,
+    first_names: usize,
+}
+
+const SCALE: Scale = Scale { sample: 300, first_bytes: 16 << 20, first_names: 1000 };
+const SCALE_VIRTUAL: Scale = Scale { sample: 5000, first_bytes: 1 << 20, first_names: 64 };
+
+fn scale(b: &Bench<'_>) -> Scale {
+    if b.is_virtual() { SCALE_VIRTUAL } else { SCALE }
+}
 
 /// What a growing working set showed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -74,7 +82,7 @@ fn data(b: &mut Bench<'_>) -> Result<Found, MeasureError> {
     let most = if b.mode == Mode::Quick && !b.is_virtual() { 256 << 20 } else { u64::MAX };
     let limit = (usage.available_bytes / 2).min(most) / BLOCK_BYTES * BLOCK_BYTES;
     let fd = b.open("caches/data".into(), OpenFlags { read: true, ..OpenFlags::CREATE_NEW })?;
-    let (mut have, mut wanted) = (0, if b.is_virtual() { FIRST_BYTES_VIRTUAL } else { FIRST_BYTES });
+    let (mut have, mut wanted) = (0, scale(b).first_bytes);
     let mut found = Found::AtLeast(0);
     while wanted <= limit && b.go_on()? {
         let began = b.fs.now_ns();
@@ -111,17 +119,13 @@ fn threshold(hit_ns: f64, miss_ns: f64) -> f64 {
 
 fn fast_share(b: &mut Bench<'_>, fd: Fd, size: u64, threshold_ns: f64) -> Result<f64, MeasureError> {
     let blocks = usize::try_from(size / BLOCK_BYTES).unwrap_or(usize::MAX);
-    let mut fast = 0;
-    for _ in 0..sample(b) {
+    let (mut fast, sample) = (0, scale(b).sample);
+    for _ in 0..sample {
         let offset = Some(b.pick(blocks) as u64 * BLOCK_BYTES);
         let outcome = b.outcome(&Call::Read { fd, offset, len_bytes: BLOCK_BYTES });
         fast += usize::from((outcome.dur_ns as f64) < threshold_ns);
     }
-    Ok(fast as f64 / sample(b) as f64)
-}
-
-fn sample(b: &Bench<'_>) -> usize {
-    if b.is_virtual() { SAMPLE_VIRTUAL } else { SAMPLE }
+    Ok(fast as f64 / sample as f64)
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -155,7 +159,7 @@ fn names(b: &mut Bench<'_>, kind: Kind) -> Result<Found, MeasureError> {
     let room = if usage.total_inodes == 0 { u64::MAX } else { usage.free_inodes / 2 };
     let most = most.min(usize::try_from(room).unwrap_or(usize::MAX));
     let mut set = Names { root, kind, dirs: Vec::new(), names: Vec::new(), source: None };
-    let mut wanted = if b.is_virtual() { FIRST_NAMES_VIRTUAL } else { FIRST_NAMES };
+    let mut wanted = scale(b).first_names;
     let mut found = Found::AtLeast(0);
     while wanted <= most && b.go_on()? {
         let began = b.fs.now_ns();
@@ -230,11 +234,11 @@ impl Names {
         for number in 0..self.names.len() {
             self.touch(b, number);
         }
-        let mut fast = 0;
-        for _ in 0..sample(b) {
+        let (mut fast, sample) = (0, scale(b).sample);
+        for _ in 0..sample {
             let chosen = b.pick(self.names.len());
             fast += usize::from((self.touch(b, chosen) as f64) < threshold_ns);
         }
-        Ok(fast as f64 / sample(b) as f64)
+        Ok(fast as f64 / sample as f64)
     }
 }
