@@ -9,15 +9,21 @@ use posix::FileSystem as _;
 use std::sync::Arc;
 use units::show::size_name;
 use workload::Phase;
+use workload::seqfile::SIZES_BYTES;
 
 pub(crate) const EXPERIMENT: Experiment = Experiment {
     key: "softdep99/noorder",
     title: "Synchronous metadata (conventional FFS) against no order at all",
-    source: "McKusick and Ganger, Soft Updates, USENIX 1999, section 5; Ganger, McKusick, Soules and Patt, TOCS 18(2), 2000",
-    runs: "the sequential benchmark by file size on empty file systems that differ in when metadata is written only; disk \
-           writes of each file created",
+    source: SOURCE,
+    runs: RUNS,
     run,
 };
+
+/// Where the modes were compared, and what is run for each.
+pub(super) const SOURCE: &str =
+    "McKusick and Ganger, Soft Updates, USENIX 1999, section 5; Ganger, McKusick, Soules and Patt, TOCS 18(2), 2000";
+pub(super) const RUNS: &str = "the sequential benchmark by file size on empty file systems that differ in when metadata is written only; disk \
+                               writes of each file created";
 
 /// Of one mode, what each size gave.
 pub(super) struct Mode {
@@ -26,32 +32,16 @@ pub(super) struct Mode {
     pub(super) writes: Vec<f64>,
 }
 
-/// The file sizes.
-pub(super) fn sizes(bench: &Bench<'_>) -> &'static [u64] {
+/// The file sizes: those of the benchmark up to 4 MiB, and three between.
+pub(super) fn sizes(bench: &Bench<'_>) -> Vec<u64> {
     const K: u64 = 1 << 10;
-    bench.pick(
-        &[8 * K, 64 * K, 96 * K, 104 * K, 1024 * K],
-        &[
-            K,
-            2 * K,
-            4 * K,
-            8 * K,
-            16 * K,
-            32 * K,
-            48 * K,
-            64 * K,
-            72 * K,
-            80 * K,
-            96 * K,
-            104 * K,
-            128 * K,
-            256 * K,
-            512 * K,
-            1024 * K,
-            2048 * K,
-            4096 * K,
-        ],
-    )
+    let full = || {
+        let published = SIZES_BYTES.into_iter().filter(|size| *size <= 4096 * K);
+        let mut sizes: Vec<u64> = published.chain([48 * K, 72 * K, 80 * K]).collect();
+        sizes.sort_unstable();
+        sizes
+    };
+    bench.pick_with(|| vec![8 * K, 64 * K, 96 * K, 104 * K, 1024 * K], full)
 }
 
 /// What the benchmark is run with.
@@ -68,13 +58,13 @@ fn run(bench: &mut Bench<'_>) -> Result<Outcome, ExperimentError> {
     let (sizes, with) = (sizes(bench), with(bench));
     let conventional = mode(bench, "conventional")?;
     let noorder = mode(bench, "noorder")?;
-    Ok(outcome(&conventional, &noorder, sizes, with))
+    Ok(outcome(&conventional, &noorder, &sizes, with))
 }
 
 /// What a mode gives at every size; the experiments of a run share it.
 pub(super) fn mode(bench: &mut Bench<'_>, word: &str) -> Result<Arc<Mode>, ExperimentError> {
     let (sizes, with) = (sizes(bench), with(bench));
-    bench.shared(&format!("softdep99 {word}"), |bench| measured(bench, word, sizes, with))
+    bench.shared(&format!("softdep99 {word}"), |bench| measured(bench, word, &sizes, with))
 }
 
 fn measured(bench: &mut Bench<'_>, word: &str, sizes: &[u64], with: Sequential) -> Result<Mode, ExperimentError> {

@@ -1,6 +1,6 @@
 //! Soft Updates and a log of metadata against conventional updates and no order at all: what a crash that can be mended costs.
 
-use super::noorder::{Gain, Mode, at, figures, found, mode, sizes, with};
+use super::noorder::{Gain, Mode, RUNS, SOURCE, at, figures, found, mode, sizes, with};
 use super::{DRIVE, MACHINE, SIZE_BYTES};
 use crate::testbed::Sequential;
 use crate::{Bench, Claim, Experiment, ExperimentError, Explain, Outcome, Published, Row, Unit};
@@ -10,9 +10,8 @@ use workload::Phase;
 pub(crate) const EXPERIMENT: Experiment = Experiment {
     key: "softdep99/softdep",
     title: "Soft Updates and journaling against conventional FFS and no order at all",
-    source: "McKusick and Ganger, Soft Updates, USENIX 1999, section 5; Ganger, McKusick, Soules and Patt, TOCS 18(2), 2000",
-    runs: "the sequential benchmark by file size on empty file systems that differ in when metadata is written only; disk \
-           writes of each file created",
+    source: SOURCE,
+    runs: RUNS,
     run,
 };
 
@@ -37,7 +36,7 @@ fn run(bench: &mut Bench<'_>) -> Result<Outcome, ExperimentError> {
         found.push((name, mode(bench, word)?));
     }
     let modes: Vec<(&str, &Mode)> = found.iter().map(|(name, mode)| (*name, &**mode)).collect();
-    Ok(outcome(&modes, sizes(bench), with(bench)))
+    Ok(outcome(&modes, &sizes(bench), with(bench)))
 }
 
 fn outcome(modes: &[(&str, &Mode)], sizes: &[u64], with: Sequential) -> Outcome {
