@@ -25,11 +25,11 @@ use super::Mode;
 use crate::Ffs;
 use crate::format::FragAddr;
 use crate::log::format::{Extent, HeaderFields, Record, SECTOR, list_sectors};
-use crate::log::{LogState, OPERATION_BLOCKS};
+use crate::log::{LogState, LogWriter, OPERATION_BLOCKS};
 use crate::planted::Bug;
 use crate::policy::{DataOrder, Discard, Integrity};
 use kernel::program::IoId;
-use kernel::{Block, BlockId, Contents, Cx, Durability, Ino, Lbn, Pbn};
+use kernel::{Block, BlockId, Contents, Cx, Durability, Ino, Lbn};
 use posix::Errno;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use ufs::live::{Backing as _, Body};
@@ -46,14 +46,7 @@ const FEW_BLOCKS: i64 = 16;
 /// What is in the log, and what goes there next.
 #[derive(Clone, Debug)]
 pub(crate) struct Journal {
-    /// Where it is.
-    place: LogState,
-    /// Sectors that it has had, all in all: where the next transaction goes, not going round.
-    head: u64,
-    /// The same of the first transaction that a replay would need.
-    tail: u64,
-    /// The number of the next transaction.
-    seq: u64,
+    writer: LogWriter,
     /// Blocks changed since the last commit.
     changed: BTreeSet<BlockId>,
     /// Since when there are any.
@@ -107,10 +100,7 @@ struct Commit {
 impl Journal {
     fn new(place: LogState, orphans: BTreeSet<Ino>) -> Journal {
         Journal {
-            place,
-            head: place.at,
-            tail: place.at,
-            seq: place.seq,
+            writer: LogWriter::new(place),
             changed: BTreeSet::new(),
             since_ns: None,
             with_new_blocks: BTreeSet::new(),
@@ -131,10 +121,6 @@ impl Journal {
     pub(crate) fn given_up(&self) -> impl Iterator<Item = (FragAddr, u32)> + '_ {
         let committed = self.commits.iter().flat_map(|commit| &commit.given_up);
         committed.chain(&self.given_up).copied()
-    }
-
-    fn used(&self) -> u64 {
-        self.head - self.tail
     }
 
     /// Sectors of a transaction of so many blocks, at most.
@@ -241,7 +227,7 @@ impl Mode for Journaled {
     fn unmounted(fs: &mut Ffs, cx: &mut Cx) {
         cx.flush_device(true);
         cx.note_changes(false);
-        let empty = |journal: &Journal| journal.given_up().next().is_none() && journal.used() == 0;
+        let empty = |journal: &Journal| journal.given_up().next().is_none() && journal.writer.used() == 0;
         debug_assert!(fs.journal.as_ref().is_none_or(|journal| empty(journal)), "a log is empty at the end");
         fs.leave_journal();
     }
@@ -302,7 +288,7 @@ impl Mode for Journaled {
     fn work(fs: &mut Ffs, cx: &mut Cx, idle: bool) -> bool {
         fs.look_at_commits(cx);
         let Some(journal) = &fs.journal else { return false };
-        if journal.used() >= journal.place.sectors / CHECKPOINT_SHARE {
+        if journal.writer.used() >= journal.writer.sectors() / CHECKPOINT_SHARE {
             fs.checkpoint(cx);
             return true;
         }
@@ -318,8 +304,8 @@ impl Journal {
     /// Whether the daemon has something to do.
     fn is_due(&self, now_ns: u64, block_bytes: u32) -> bool {
         let old = self.since_ns.is_some_and(|since_ns| now_ns.saturating_sub(since_ns) >= COMMIT_AFTER_NS);
-        let much = self.sectors_of(self.changed.len() as u64, block_bytes) >= self.place.sectors / COMMIT_SHARE;
-        old || much && !self.changed.is_empty() || self.used() >= self.place.sectors / CHECKPOINT_SHARE
+        let much = self.sectors_of(self.changed.len() as u64, block_bytes) >= self.writer.sectors() / COMMIT_SHARE;
+        old || much && !self.changed.is_empty() || self.writer.used() >= self.writer.sectors() / CHECKPOINT_SHARE
     }
 }
 
@@ -331,7 +317,7 @@ impl Ffs {
 
     /// The sectors of 512 bytes that the log lies in, its header first; `None` without one.
     pub fn log_sectors(&self) -> Option<std::ops::Range<u64>> {
-        let place = self.log.or_else(|| self.journal.as_ref().map(|journal| journal.place))?;
+        let place = self.log.or_else(|| self.journal.as_ref().map(|journal| journal.writer.left()))?;
         Some(place.header.0..place.ring.0 + place.sectors)
     }
 
@@ -342,7 +328,7 @@ impl Ffs {
         for (addr, frags) in journal.given_up() {
             self.space.free(addr, frags);
         }
-        self.log = Some(LogState { at: journal.head % journal.place.sectors, seq: journal.seq, ..journal.place });
+        self.log = Some(journal.writer.left());
     }
 
     /// A file has got blocks, or a longer piece of one: with ordered data, what is in them goes first.
@@ -447,7 +433,7 @@ impl Ffs {
     fn has_room_in_log(&self) -> bool {
         let Some(journal) = &self.journal else { return true };
         let blocks = journal.changed.len() as u64 + OPERATION_BLOCKS + u64::from(self.g.ncg);
-        journal.used() + journal.sectors_of(blocks, self.g.bsize) <= journal.place.sectors
+        journal.writer.used() + journal.sectors_of(blocks, self.g.bsize) <= journal.writer.sectors()
     }
 
     /// Starts writing what is dirty of a file's data.
@@ -493,31 +479,17 @@ impl Ffs {
         let blocks = changed.iter().filter_map(|id| cx.cache().block(*id));
         let blocks: Vec<Block> = blocks.filter(|block| block.contents == Contents::Metadata).collect();
         let record = Record {
-            seq: journal.seq,
+            seq: journal.writer.seq(),
             images: blocks.iter().map(Extent::of).collect(),
             revoked: std::mem::take(&mut journal.revoked),
             orphans: journal.orphans.len() as u32,
         };
         let sectors = record.sectors();
-        let place = journal.place;
-        assert!(journal.used() + sectors <= place.sectors, "the log is full within an operation");
-        let bytes = cx.wants_metadata().then(|| record.encode(place.id, self.g.endian(), &blocks, self));
-        let at = self.journal.as_ref().map_or(0, |journal| journal.head % place.sectors);
-        // Round the end of the ring.
-        let first = sectors.min(place.sectors - at);
-        let (front, back) = match &bytes {
-            Some(bytes) => {
-                let (front, back) = bytes.split_at((first * SECTOR) as usize);
-                (Some(front), Some(back))
-            }
-            None => (None, None),
-        };
-        let mut requests = cx.write_through(Pbn(place.ring.0 + at), first * SECTOR, front);
-        if first < sectors {
-            requests.extend(cx.write_through(place.ring, (sectors - first) * SECTOR, back));
-        }
+        let id = journal.writer.left().id;
+        let bytes = cx.wants_metadata().then(|| record.encode(id, self.g.endian(), &blocks, self));
         let waits = self.planted != Some(Bug::HomeBeforeLog);
         let Some(journal) = &mut self.journal else { return };
+        let requests = journal.writer.append(cx, sectors, bytes.as_deref());
         // It counts only if those before it are there.
         if waits {
             for io in journal.commits.iter().flat_map(|commit| &commit.requests).chain(&requests) {
@@ -530,8 +502,6 @@ impl Ffs {
         };
         let given_up = std::mem::take(&mut journal.given_up);
         journal.commits.push_back(Commit { requests, stable, given_up });
-        journal.head += sectors;
-        journal.seq += 1;
         journal.away.extend(blocks.iter().map(|block| block.id));
         for extent in &record.images {
             let longest = journal.logged.get(&extent.at).map_or(0, |sectors| *sectors).max(extent.sectors);
@@ -579,47 +549,40 @@ impl Ffs {
 
     fn write_header(&mut self, cx: &mut Cx) {
         let Some(journal) = &mut self.journal else { return };
-        if journal.used() == 0 {
+        if journal.writer.used() == 0 {
             return;
         }
-        journal.tail = journal.head;
+        journal.writer.free_until(journal.writer);
         journal.logged.clear();
         journal.counts.checkpoints += 1;
-        let (place, next) = (journal.place, (journal.tail % journal.place.sectors, journal.seq));
-        let orphans = journal.orphans.len() as u32;
-        self.put_header(cx, place, next, orphans).into_iter().for_each(|io| cx.wait_for(io));
+        let (log, orphans) = (journal.writer.left(), journal.orphans.len() as u32);
+        self.put_header(cx, log, orphans).into_iter().for_each(|io| cx.wait_for(io));
         let stable = cx.flush_device(true);
         if let Some(journal) = &mut self.journal {
             journal.header = Some(stable);
         }
     }
 
-    /// Starts writing the header: the next transaction goes to, or the first one is at, a place of the ring, with a number.
-    pub(super) fn put_header(
-        &mut self,
-        cx: &mut Cx,
-        place: LogState,
-        (tail, seq): (u64, u64),
-        orphans: u32,
-    ) -> Vec<IoId> {
+    /// Starts writing the header: what it says of the log is that the next transaction goes there, or the first one is there.
+    pub(super) fn put_header(&mut self, cx: &mut Cx, log: LogState, orphans: u32) -> Vec<IoId> {
         let header = HeaderFields {
-            id: place.id,
-            sectors: place.sectors,
-            tail,
-            seq,
+            id: log.id,
+            sectors: log.sectors,
+            tail: log.at,
+            seq: log.seq,
             orphans,
             mtime: self.sb.mtime,
             ..HeaderFields::default()
         };
         let bytes = cx.wants_metadata().then(|| header.encode(self.g.endian()));
-        cx.write_through(place.header, SECTOR, bytes.as_deref())
+        cx.write_through(log.header, SECTOR, bytes.as_deref())
     }
 
     /// The log is empty, and of this mount: before the superblock says that it is in use.
     pub(super) fn mount_log(&mut self, cx: &mut Cx) {
-        let place = self.log.expect("what is mounted with a log has one");
+        let log = self.log.expect("what is mounted with a log has one");
         let orphans = self.without_a_name().len() as u32;
-        self.put_header(cx, place, (place.at, place.seq), orphans).into_iter().for_each(|io| cx.wait_for(io));
+        self.put_header(cx, log, orphans).into_iter().for_each(|io| cx.wait_for(io));
         cx.flush_device(true);
     }
 }

@@ -1,9 +1,9 @@
 //! The log of a journaled file system: where it lies, its format, replaying it, making one.
 //!
-//! What lives here: the log as bytes ([`mod@format`]), what becomes of it after a crash ([`replay()`]), and giving a file system one
-//! ([`make()`]). What may not: what is written to it while the file system is mounted; that is `integrity::journal`'s. The
-//! format is our own; docs/ffs-log.md has every field. Journaled Soft Updates keep records of another kind in it ([`notes`]), and
-//! recover by them (`recover`).
+//! What lives here: the log as bytes ([`mod@format`]), what becomes of it after a crash ([`replay()`]), giving a file system one
+//! ([`make()`]), and the way round its ring while the file system is mounted (`writer`). What may not: what is written to it then;
+//! that is `integrity::journal`'s. The format is our own; docs/ffs-log.md has every field. Journaled Soft Updates keep records of
+//! another kind in it ([`notes`]), and recover by them (`recover`).
 //!
 //! The log is an ordinary file, `/.fsjournal`, whose blocks lie behind one another. The superblock knows its place, in bytes that
 //! no BSD uses. Other readers see a file that nobody needs.
@@ -13,6 +13,7 @@ mod make;
 pub mod notes;
 mod recover;
 mod replay;
+mod writer;
 
 use crate::planted::Planted;
 use crate::policy::Options;
@@ -20,6 +21,7 @@ use crate::{Ffs, FfsError, Image, Search, Store};
 pub use make::make;
 pub(crate) use replay::{LogState, empty_anew};
 pub use replay::{Replayed, Step, replay, replay_planted};
+pub(crate) use writer::LogWriter;
 
 /// The name of the log, in the root directory.
 pub const LOG_NAME: &str = ".fsjournal";

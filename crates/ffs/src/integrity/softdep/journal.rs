@@ -9,12 +9,12 @@ use super::records::Key;
 use crate::Ffs;
 use crate::format::{DIRBLKSIZ, FragAddr, ROOT_INO};
 use crate::integrity::LogCounts;
-use crate::log::LogState;
 use crate::log::format::SECTOR;
 use crate::log::notes::{Note, Reference, Space, batch_sectors, encode_batch};
+use crate::log::{LogState, LogWriter};
 use crate::planted::Bug;
 use kernel::program::IoId;
-use kernel::{BlockId, Cx, Ino, Pbn};
+use kernel::{BlockId, Cx, Ino};
 use std::collections::{BTreeMap, BTreeSet};
 use ufs::live::{Files as _, Freed, Piece};
 
@@ -26,12 +26,7 @@ const DEEP: usize = 4_096;
 /// What is in the log, and what goes there next.
 #[derive(Clone, Debug)]
 pub(super) struct Records {
-    place: LogState,
-    /// Sectors that it has had, all in all: where the next batch goes, not going round.
-    head: u64,
-    /// The same of the first batch that recovery would need.
-    tail: u64,
-    seq: u64,
+    writer: LogWriter,
     /// Records that are in no batch yet.
     notes: Vec<Note>,
     /// Bytes of these.
@@ -54,10 +49,7 @@ pub(super) struct Records {
 impl Records {
     fn new(place: LogState, orphans: BTreeSet<u32>) -> Records {
         Records {
-            place,
-            head: place.at,
-            tail: place.at,
-            seq: place.seq,
+            writer: LogWriter::new(place),
             notes: Vec::new(),
             bytes: 0,
             under_way: Vec::new(),
@@ -72,12 +64,7 @@ impl Records {
 
     /// Sectors that are taken, or will be when what is waiting is written.
     fn used(&self) -> u64 {
-        self.head - self.tail + (self.bytes as u64).div_ceil(SECTOR) + 1
-    }
-
-    /// The log as whoever mounts next finds it.
-    pub(super) fn left(&self) -> LogState {
-        LogState { at: self.head % self.place.sectors, seq: self.seq, ..self.place }
+        self.writer.used() + (self.bytes as u64).div_ceil(SECTOR) + 1
     }
 }
 
@@ -327,33 +314,16 @@ impl Ffs {
         let Some(log) = &mut self.soft.log else { return };
         let notes = std::mem::take(&mut log.notes);
         log.bytes = 0;
-        let (place, sectors) = (log.place, batch_sectors(&notes));
-        assert!(log.head - log.tail + sectors <= place.sectors, "the log of records is full within an operation");
-        let bytes = cx.wants_metadata().then(|| encode_batch(&notes, place.id, log.seq, endian));
-        let at = log.head % place.sectors;
-        // Round the end of the ring.
-        let first = sectors.min(place.sectors - at);
-        let (front, back) = match &bytes {
-            Some(bytes) => {
-                let (front, back) = bytes.split_at((first * SECTOR) as usize);
-                (Some(front), Some(back))
-            }
-            None => (None, None),
-        };
-        let mut requests = cx.write_through(Pbn(place.ring.0 + at), first * SECTOR, front);
-        if first < sectors {
-            requests.extend(cx.write_through(place.ring, (sectors - first) * SECTOR, back));
-        }
-        log.under_way.extend(requests);
-        log.head += sectors;
-        log.seq += 1;
+        let (next, sectors) = (log.writer.left(), batch_sectors(&notes));
+        let bytes = cx.wants_metadata().then(|| encode_batch(&notes, next.id, next.seq, endian));
+        log.under_way.extend(log.writer.append(cx, sectors, bytes.as_deref()));
         log.counts.commits += 1;
         log.counts.sectors += sectors;
     }
 
     /// Whether the log is to be given room.
     pub(super) fn wants_room_for_records(&self) -> bool {
-        self.soft.log.as_ref().is_some_and(|log| !log.busy && log.used() >= log.place.sectors / CHECKPOINT_SHARE)
+        self.soft.log.as_ref().is_some_and(|log| !log.busy && log.used() >= log.writer.sectors() / CHECKPOINT_SHARE)
     }
 
     /// Everything is on the disk; then the tail of the log, if there is one, goes to its head. Between operations.
@@ -381,36 +351,34 @@ impl Ffs {
         for ino in orphans {
             self.note_number(Ino(ino), self.is_directory(ino), true);
         }
-        let (tail, seq) = self.soft.log.as_ref().map_or((0, 0), |log| (log.head, log.seq));
+        let Some(tail) = self.soft.log.as_ref().map(|log| log.writer) else { return };
         self.write_batch(cx);
-        self.write_tail(cx, tail, seq);
+        self.write_tail(cx, tail);
     }
 
-    fn write_tail(&mut self, cx: &mut Cx, tail: u64, seq: u64) {
+    /// What was written until then is on the disk.
+    fn write_tail(&mut self, cx: &mut Cx, then: LogWriter) {
         self.wait_for_records(cx);
-        let Some(log) = &self.soft.log else { return };
-        let place = log.place;
         // Whoever writes to the log next waits for it: the space may be used again.
-        let requests = self.put_header(cx, place, (tail % place.sectors, seq), 0);
+        let requests = self.put_header(cx, then.left(), 0);
         let Some(log) = &mut self.soft.log else { return };
         log.under_way.extend(requests);
-        log.tail = tail;
+        log.writer.free_until(then);
         log.counts.checkpoints += 1;
         self.wait_for_records(cx);
     }
 
     /// Unmounted, and everything written: the log is empty.
     pub(super) fn records_unmounted(&mut self, cx: &mut Cx) {
-        let Some(log) = &self.soft.log else { return };
-        let (tail, seq) = (log.head, log.seq);
-        self.write_tail(cx, tail, seq);
+        let Some(head) = self.soft.log.as_ref().map(|log| log.writer) else { return };
+        self.write_tail(cx, head);
         self.leave_records();
     }
 
     /// What is mounted next goes on where the log is now.
     pub(crate) fn leave_records(&mut self) {
         if let Some(log) = self.soft.log.take() {
-            self.log = Some(log.left());
+            self.log = Some(log.writer.left());
         }
     }
 
