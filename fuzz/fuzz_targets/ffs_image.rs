@@ -2,21 +2,19 @@
 //! panic, what a check has repaired is clean, and what can be loaded can be written to. The first byte says which.
 #![no_main]
 
-#[path = "common/tree.rs"]
-mod tree;
+#[path = "common/images.rs"]
+mod images;
 
 use ffs::format::ROOT_INO;
 use ffs::mkfs::{GroupSize, MkfsOptions};
 use ffs::policy::Options;
 use ffs::{Endian, FragAddr, GroupNo, Image, Ino, InsertOptions, Inserter, MemoryStore, Overlay, Search, Version};
+use images::{DATE_NS, change, tree};
 use libfuzzer_sys::fuzz_target;
 use std::ops::Range;
 use std::sync::OnceLock;
-use tree::tree;
 
 const BYTES: usize = 1 << 20;
-/// 2001, so that nothing depends on the clock.
-const DATE_NS: i64 = 1_000_000_000_000_000_000;
 
 /// A sound image, and where its metadata is.
 struct Sound {
@@ -69,28 +67,6 @@ fn metadata(store: &MemoryStore) -> Vec<Range<usize>> {
     places
 }
 
-/// A change of eight bytes: which place, what is done, where, with what.
-fn change(store: &mut MemoryStore, places: &[Range<usize>], change: &[u8]) {
-    let place = &places[usize::from(change[0]) % places.len()];
-    let at = place.start + usize::from(u16::from_le_bytes([change[2], change[3]])) % place.len();
-    let value = &change[4..];
-    match change[1] % 5 {
-        0 => store.0[at] ^= 1 << (value[0] % 8),
-        1 => store.0[at / 4 * 4..at / 4 * 4 + 4].copy_from_slice(value),
-        2 => store.0[at / 8 * 8..at / 8 * 8 + 4].fill(value[0]),
-        3 => {
-            let end = (at + usize::from(value[0])).min(BYTES);
-            store.0[at..end].fill(value[1]);
-        }
-        _ => {
-            let from = &places[usize::from(value[0]) % places.len()];
-            let from = (from.start + usize::from(u16::from_le_bytes([value[1], value[2]])) % from.len()) / 4 * 4;
-            let n = usize::from(value[3]).min(BYTES - from.max(at));
-            store.0.copy_within(from..from + n, at);
-        }
-    }
-}
-
 fuzz_target!(|input: &[u8]| {
     let Some((which, rest)) = input.split_first() else { return };
     let mut store = match which % 5 {
@@ -98,7 +74,7 @@ fuzz_target!(|input: &[u8]| {
         which => {
             let sound = sound(which.into());
             let mut store = sound.store.clone();
-            rest.chunks_exact(8).for_each(|piece| change(&mut store, &sound.places, piece));
+            rest.chunks_exact(8).for_each(|piece| change(&mut store.0, &sound.places, piece));
             store
         }
     };

@@ -3,9 +3,10 @@
 //! which; its upper bits whether the checksums are put right again. With `FSAGE_FUZZ_IMAGE=FILE` the image is written there first.
 #![no_main]
 
-#[path = "common/tree.rs"]
-mod tree;
+#[path = "common/images.rs"]
+mod images;
 
+use images::{DATE_NS, change, tree};
 use kernel::payload::Image as Payload;
 use kernel::{Durability, Ino, NewNode, ReadAhead, Transfers, Untimed, Volume as _, WriteRange};
 use lfs::format::{FragAddr, ROOT_INO, SegNo, SegmentSummary, Superblock, cksum};
@@ -17,11 +18,8 @@ use posix::FileKind;
 use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, OnceLock};
-use tree::tree;
 
 const BYTES: usize = 2 << 20;
-/// 2001, so that nothing depends on the clock.
-const DATE_NS: i64 = 1_000_000_000_000_000_000;
 
 /// A sound image, where its metadata is, and the summaries among that.
 struct Sound {
@@ -147,28 +145,6 @@ fn metadata(store: &MemoryStore) -> (Vec<Range<usize>>, Vec<usize>) {
     (places, summaries)
 }
 
-/// A change of eight bytes: which place, what is done, where, with what.
-fn change(store: &mut MemoryStore, places: &[Range<usize>], change: &[u8]) {
-    let place = &places[usize::from(change[0]) % places.len()];
-    let at = place.start + usize::from(u16::from_le_bytes([change[2], change[3]])) % place.len();
-    let value = &change[4..];
-    match change[1] % 5 {
-        0 => store.0[at] ^= 1 << (value[0] % 8),
-        1 => store.0[at / 4 * 4..at / 4 * 4 + 4].copy_from_slice(value),
-        2 => store.0[at / 8 * 8..at / 8 * 8 + 4].fill(value[0]),
-        3 => {
-            let end = (at + usize::from(value[0])).min(BYTES);
-            store.0[at..end].fill(value[1]);
-        }
-        _ => {
-            let from = &places[usize::from(value[0]) % places.len()];
-            let from = (from.start + usize::from(u16::from_le_bytes([value[1], value[2]])) % from.len()) / 4 * 4;
-            let n = usize::from(value[3]).min(BYTES - from.max(at));
-            store.0.copy_within(from..from + n, at);
-        }
-    }
-}
-
 /// Puts the checksums of superblocks and summaries right.
 fn sum_again(sound: &Sound, store: &mut MemoryStore) {
     for place in &sound.places[..2] {
@@ -218,7 +194,7 @@ fuzz_target!(|input: &[u8]| {
         n => {
             let sound = sound(n.into());
             let mut store = sound.store.clone();
-            rest.chunks_exact(8).for_each(|piece| change(&mut store, &sound.places, piece));
+            rest.chunks_exact(8).for_each(|piece| change(&mut store.0, &sound.places, piece));
             if which & 0x80 != 0 {
                 sum_again(sound, &mut store);
             }
