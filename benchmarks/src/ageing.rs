@@ -262,6 +262,14 @@ impl<V: Aged> Ageing<V> {
         1.0 - usage.free_bytes as f64 / usage.total_bytes as f64
     }
 
+    /// Creates files until use has reached its share.
+    pub fn fill(&mut self) -> anyhow::Result<()> {
+        while self.used_share() < self.settings.fill {
+            ensure!(self.create(), "the file system is full at {:.1} %", 100.0 * self.used_share());
+        }
+        Ok(())
+    }
+
     /// One operation, such that use goes to its share and stays there.
     pub fn step(&mut self) {
         self.operations += 1;

@@ -3,6 +3,41 @@
 pub mod ageing;
 pub mod synthetic;
 
+use anyhow::Context as _;
+use std::str::FromStr;
+
+/// The arguments of the program, one after the other.
+pub struct CommandLine {
+    rest: std::iter::Skip<std::env::Args>,
+    last: String,
+}
+
+impl CommandLine {
+    /// All behind its name.
+    pub fn of_program() -> CommandLine {
+        CommandLine { rest: std::env::args().skip(1), last: String::new() }
+    }
+
+    /// What stands behind the last option.
+    pub fn value(&mut self) -> anyhow::Result<String> {
+        self.rest.next().with_context(|| format!("{} needs a value", self.last))
+    }
+
+    /// The same, read as a number.
+    pub fn number<N: FromStr<Err: std::error::Error + Send + Sync + 'static>>(&mut self) -> anyhow::Result<N> {
+        self.value()?.parse().with_context(|| self.last.clone())
+    }
+}
+
+impl Iterator for CommandLine {
+    type Item = String;
+
+    fn next(&mut self) -> Option<String> {
+        self.last = self.rest.next()?;
+        Some(self.last.clone())
+    }
+}
+
 /// The largest resident set of this process so far, bytes (`VmHWM`); 0 where the system does not tell.
 pub fn peak_resident_bytes() -> u64 {
     status_bytes("VmHWM:")

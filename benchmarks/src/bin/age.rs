@@ -8,6 +8,7 @@
 use aging::age::{AgeOptions, Begin, DataMode, Observer, age, identity, room};
 use aging::format::Reader;
 use anyhow::{Context, bail};
+use fsage_benchmarks::CommandLine;
 use posix::{Call, Fallocate, FileSystem, FsUsage, Mounted, Outcome, Process, Target, Workspace, WorkspaceOptions};
 use std::os::fd::AsRawFd as _;
 use std::os::unix::ffi::OsStrExt as _;
@@ -20,13 +21,11 @@ const LOOP_SOURCE: &str = include_str!("age_loop.c");
 fn main() -> anyhow::Result<()> {
     let usage = "usage: age PLAN.aging TARGET [--rounds N] [--data write|fallocate]";
     let (mut rounds, mut data, mut given) = (5usize, DataMode::Fallocate, Vec::new());
-    let mut args = std::env::args().skip(1);
+    let mut args = CommandLine::of_program();
     while let Some(arg) = args.next() {
         match arg.as_str() {
-            "--rounds" => rounds = args.next().context(usage)?.parse().context(usage)?,
-            "--data" => {
-                data = if args.next().context(usage)? == "write" { DataMode::Write } else { DataMode::Fallocate }
-            }
+            "--rounds" => rounds = args.number()?,
+            "--data" => data = if args.value()? == "write" { DataMode::Write } else { DataMode::Fallocate },
             flag if flag.starts_with('-') => bail!(usage),
             other => given.push(other.to_owned()),
         }

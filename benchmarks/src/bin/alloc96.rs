@@ -4,18 +4,17 @@
 //! realloc) on one core, with the layout score at the end of every day, and prints file operations and blocks per second of processor time
 //! and the peak resident set. `fsage reproduce 'alloc96/*'` runs the same code.
 
-use anyhow::{Context, bail};
+use anyhow::bail;
 use experiment::alloc96::aged;
-use fsage_benchmarks::{on_cpu_s, peak_resident_bytes};
+use fsage_benchmarks::{CommandLine, on_cpu_s, peak_resident_bytes};
 
 fn main() -> anyhow::Result<()> {
     let (mut days, mut seed, mut policies) = (300, 1, Vec::new());
-    let mut args = std::env::args().skip(1);
+    let mut args = CommandLine::of_program();
     while let Some(arg) = args.next() {
-        let mut value = || args.next().with_context(|| format!("{arg} needs a value"));
         match arg.as_str() {
-            "--days" => days = value()?.parse().context("--days")?,
-            "--seed" => seed = value()?.parse().context("--seed")?,
+            "--days" => days = args.number()?,
+            "--seed" => seed = args.number()?,
             _ if arg.starts_with('-') => bail!("usage: alloc96 [--days N] [--seed N] [POLICY...]"),
             _ => policies.push(arg),
         }

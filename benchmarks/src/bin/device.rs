@@ -9,7 +9,7 @@ use anyhow::{Context, bail};
 use device::disk::{Disk, QueuedDisk, Scheduler};
 use device::ssd::Ssd;
 use device::{Completion, Device, Drive, Model, Request, catalogue};
-use fsage_benchmarks::{on_cpu_s, peak_resident_bytes};
+use fsage_benchmarks::{CommandLine, on_cpu_s, peak_resident_bytes};
 use rand_core::{Rng as _, SeedableRng as _};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
@@ -18,12 +18,10 @@ const SECTORS: u32 = 8;
 
 fn main() -> anyhow::Result<()> {
     let (mut requests, mut fill, mut drives) = (2_000_000u64, false, Vec::new());
-    let mut args = std::env::args().skip(1);
+    let mut args = CommandLine::of_program();
     while let Some(arg) = args.next() {
         match arg.as_str() {
-            "--requests" => {
-                requests = args.next().context("--requests needs a number")?.parse().context("--requests")?
-            }
+            "--requests" => requests = args.number()?,
             "--fill" => fill = true,
             flag if flag.starts_with('-') => bail!("usage: device [--requests N] [--fill] [DRIVE…]"),
             drive => drives.push(drive.to_owned()),

@@ -7,12 +7,12 @@
 //! the peak is then that of all so far. Prints operations and blocks per second of processor time for each round, the aggregate layout score, and
 //! the peak resident set.
 
-use anyhow::{Context, bail, ensure};
+use anyhow::{bail, ensure};
 use ffs::Version;
 use ffs::mkfs::MkfsOptions;
 use ffs::policy::Options;
 use fsage_benchmarks::ageing::{Ageing, Settings};
-use fsage_benchmarks::{on_cpu_s, peak_resident_bytes};
+use fsage_benchmarks::{CommandLine, on_cpu_s, peak_resident_bytes};
 use kernel::{ReadAhead, Transfers};
 
 const ROUNDS: u64 = 3;
@@ -30,16 +30,15 @@ fn arguments() -> anyhow::Result<Arguments> {
     let options = Options::default();
     let mut found = Arguments { size_bytes: 502 << 20, operations: 1_000_000, options, modes: Vec::new(), seed: 1 };
     found.options.set("noorder");
-    let mut args = std::env::args().skip(1);
+    let mut args = CommandLine::of_program();
     while let Some(arg) = args.next() {
-        let mut value = || args.next().with_context(|| format!("{arg} needs a value"));
         match arg.as_str() {
-            "--size-mb" => found.size_bytes = value()?.parse::<u64>().context("--size-mb")? << 20,
-            "--operations" => found.operations = value()?.parse().context("--operations")?,
-            "--seed" => found.seed = value()?.parse().context("--seed")?,
-            "--modes" => found.modes = value()?.split(',').map(str::to_owned).collect(),
+            "--size-mb" => found.size_bytes = args.number::<u64>()? << 20,
+            "--operations" => found.operations = args.number()?,
+            "--seed" => found.seed = args.number()?,
+            "--modes" => found.modes = args.value()?.split(',').map(str::to_owned).collect(),
             "--policy" => {
-                for word in value()?.split(',') {
+                for word in args.value()?.split(',') {
                     let known: Vec<&str> = Options::words().collect();
                     ensure!(found.options.set(word), "--policy knows {}, not {word}", known.join(", "));
                 }
@@ -101,11 +100,7 @@ fn run(arguments: &Arguments) -> anyhow::Result<f64> {
         arguments.seed
     );
     let start_s = on_cpu_s();
-    while ageing.used_share() < 0.75 {
-        if !ageing.create() {
-            bail!("the file system is full at {:.1} %", 100.0 * ageing.used_share());
-        }
-    }
+    ageing.fill()?;
     println!(
         "filled: {} files in {:.2} s, layout score {:.3}",
         ageing.files(),

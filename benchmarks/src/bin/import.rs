@@ -5,7 +5,7 @@
 //! Prints lines and megabytes per second of processor time, and the peak resident set.
 
 use anyhow::{Context, bail};
-use fsage_benchmarks::{on_cpu_s, peak_resident_bytes};
+use fsage_benchmarks::{CommandLine, on_cpu_s, peak_resident_bytes};
 use std::fs::File;
 use std::io::{BufReader, BufWriter, Write};
 use std::path::{Path, PathBuf};
@@ -19,10 +19,10 @@ fn main() -> anyhow::Result<()> {
     let mut lines = 4_000_000u64;
     let mut with_profile = true;
     let mut given: Option<PathBuf> = None;
-    let mut args = std::env::args().skip(1);
+    let mut args = CommandLine::of_program();
     while let Some(arg) = args.next() {
         match arg.as_str() {
-            "--lines" => lines = args.next().context("--lines needs a number")?.parse().context("--lines")?,
+            "--lines" => lines = args.number()?,
             "--no-profile" => with_profile = false,
             flag if flag.starts_with('-') => bail!("usage: import [--lines N] [--no-profile] [TRACE]"),
             path => given = Some(path.into()),

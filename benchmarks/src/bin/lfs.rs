@@ -5,9 +5,9 @@
 //! random as ageing does ([`fsage_benchmarks::ageing`]). Sizes are lognormal (median 8 KB, mean about 40 KB). Prints operations and
 //! blocks per second of processor time for each round, what the cleaner did, and the peak resident set.
 
-use anyhow::{Context, bail, ensure};
+use anyhow::{bail, ensure};
 use fsage_benchmarks::ageing::{Ageing, Settings};
-use fsage_benchmarks::{on_cpu_s, peak_resident_bytes};
+use fsage_benchmarks::{CommandLine, on_cpu_s, peak_resident_bytes};
 use kernel::{ReadAhead, Transfers};
 use lfs::mkfs::MkfsOptions;
 use lfs::{Lfs, Options};
@@ -25,16 +25,15 @@ struct Arguments {
 fn arguments() -> anyhow::Result<Arguments> {
     let (size_bytes, options) = (512 << 20, Options::default());
     let mut found = Arguments { size_bytes, operations: 1_000_000, fill: 0.75, options, seed: 1 };
-    let mut args = std::env::args().skip(1);
+    let mut args = CommandLine::of_program();
     while let Some(arg) = args.next() {
-        let mut value = || args.next().with_context(|| format!("{arg} needs a value"));
         match arg.as_str() {
-            "--size-mb" => found.size_bytes = value()?.parse::<u64>().context("--size-mb")? << 20,
-            "--operations" => found.operations = value()?.parse().context("--operations")?,
-            "--fill" => found.fill = value()?.parse::<f64>().context("--fill")? / 100.0,
-            "--seed" => found.seed = value()?.parse().context("--seed")?,
+            "--size-mb" => found.size_bytes = args.number::<u64>()? << 20,
+            "--operations" => found.operations = args.number()?,
+            "--fill" => found.fill = args.number::<f64>()? / 100.0,
+            "--seed" => found.seed = args.number()?,
             "--policy" => {
-                for word in value()?.split(',') {
+                for word in args.value()?.split(',') {
                     let known: Vec<String> = Options::words().collect();
                     ensure!(found.options.set(word), "--policy knows {}, not {word}", known.join(", "));
                 }
@@ -76,11 +75,7 @@ fn main() -> anyhow::Result<()> {
         arguments.seed
     );
     let start_s = on_cpu_s();
-    while ageing.used_share() < arguments.fill {
-        if !ageing.create() {
-            bail!("the file system is full at {:.1} %", 100.0 * ageing.used_share());
-        }
-    }
+    ageing.fill()?;
     println!("filled: {} files in {:.2} s", ageing.files(), on_cpu_s() - start_s);
     for round in 1..=ROUNDS {
         let (start_s, blocks) = (on_cpu_s(), ageing.blocks);

@@ -3,7 +3,7 @@
 //! `map [--rounds N] [--side N] DIRECTORY`: prints the processor time of both (the system's part included) and their ratio.
 
 use anyhow::{Context, bail};
-use fsage_benchmarks::on_cpu_s;
+use fsage_benchmarks::{CommandLine, on_cpu_s};
 use layout::{MapOrder, SurveyOptions};
 use stats::median;
 use std::path::{Path, PathBuf};
@@ -11,11 +11,11 @@ use std::path::{Path, PathBuf};
 fn main() -> anyhow::Result<()> {
     let (mut rounds, mut side) = (11usize, 128u32);
     let mut target: Option<PathBuf> = None;
-    let mut args = std::env::args().skip(1);
+    let mut args = CommandLine::of_program();
     while let Some(arg) = args.next() {
         match arg.as_str() {
-            "--rounds" => rounds = args.next().context("--rounds needs a number")?.parse().context("--rounds")?,
-            "--side" => side = args.next().context("--side needs a number")?.parse().context("--side")?,
+            "--rounds" => rounds = args.number()?,
+            "--side" => side = args.number()?,
             flag if flag.starts_with('-') => bail!("usage: map [--rounds N] [--side N] DIRECTORY"),
             path => target = Some(path.into()),
         }

@@ -5,6 +5,7 @@
 //! (`POSIX_FADV_DONTNEED`), so that every byte comes from whoever serves the mount; what lies below that (an image, files) stays cached.
 
 use anyhow::{Context as _, bail, ensure};
+use fsage_benchmarks::CommandLine;
 use stats::median;
 use std::fs::{self, File};
 use std::io::{Read as _, Write as _};
@@ -22,14 +23,13 @@ struct Arguments {
 fn arguments() -> anyhow::Result<Arguments> {
     let mut found =
         Arguments { files: 2000, file_bytes: 4 << 10, large_bytes: 128 << 20, rounds: 5, places: Vec::new() };
-    let mut args = std::env::args().skip(1);
+    let mut args = CommandLine::of_program();
     while let Some(arg) = args.next() {
-        let mut value = || args.next().with_context(|| format!("{arg} needs a value"));
         match arg.as_str() {
-            "--files" => found.files = value()?.parse().context("--files")?,
-            "--file-kb" => found.file_bytes = value()?.parse::<usize>().context("--file-kb")? << 10,
-            "--large-mb" => found.large_bytes = value()?.parse::<usize>().context("--large-mb")? << 20,
-            "--rounds" => found.rounds = value()?.parse().context("--rounds")?,
+            "--files" => found.files = args.number()?,
+            "--file-kb" => found.file_bytes = args.number::<usize>()? << 10,
+            "--large-mb" => found.large_bytes = args.number::<usize>()? << 20,
+            "--rounds" => found.rounds = args.number()?,
             _ => match arg.split_once('=') {
                 Some((name, dir)) => found.places.push((name.to_owned(), PathBuf::from(dir))),
                 None => bail!("{arg}: mount [--files N] [--file-kb N] [--large-mb N] [--rounds N] NAME=DIR NAME=DIR…"),

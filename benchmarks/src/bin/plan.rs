@@ -5,18 +5,18 @@
 
 use aging::plan::personality::{self, Churn, Options, builtin};
 use aging::plan::{self, PlannedFor};
-use anyhow::{Context, bail};
-use fsage_benchmarks::{on_cpu_s, peak_resident_bytes};
+use anyhow::bail;
+use fsage_benchmarks::{CommandLine, on_cpu_s, peak_resident_bytes};
 
 const SEED: u64 = 1;
 
 fn main() -> anyhow::Result<()> {
     let (mut gib, mut days, mut only) = (4u64, 100u32, None);
-    let mut args = std::env::args().skip(1);
+    let mut args = CommandLine::of_program();
     while let Some(arg) = args.next() {
         match arg.as_str() {
-            "--capacity-gib" => gib = args.next().context("--capacity-gib needs a number")?.parse()?,
-            "--days" => days = args.next().context("--days needs a number")?.parse()?,
+            "--capacity-gib" => gib = args.number()?,
+            "--days" => days = args.number()?,
             flag if flag.starts_with('-') => bail!("usage: plan [--capacity-gib N] [--days N] [PERSONALITY]"),
             name => only = Some(name.to_owned()),
         }

@@ -4,8 +4,8 @@
 //! workload profile first; with `--write`, into a new directory that stays, and that is all. Without a system profile one with an entry for every class is made up: prices do not
 //! matter here. Prints calls per second of processor time and the peak resident set.
 
-use anyhow::{Context, bail};
-use fsage_benchmarks::{on_cpu_s, peak_resident_bytes, synthetic};
+use anyhow::bail;
+use fsage_benchmarks::{CommandLine, on_cpu_s, peak_resident_bytes, synthetic};
 use predict::pipeline::{PredictOptions, predict};
 use std::path::PathBuf;
 use system::vector::{Class, entry_name};
@@ -19,11 +19,11 @@ fn main() -> anyhow::Result<()> {
     let mut calls = 4_000_000u64;
     let mut paths: Vec<PathBuf> = Vec::new();
     let mut write = None;
-    let mut args = std::env::args().skip(1);
+    let mut args = CommandLine::of_program();
     while let Some(arg) = args.next() {
         match arg.as_str() {
-            "--calls" => calls = args.next().context("--calls needs a number")?.parse().context("--calls")?,
-            "--write" => write = Some(PathBuf::from(args.next().context("--write needs a directory")?)),
+            "--calls" => calls = args.number()?,
+            "--write" => write = Some(PathBuf::from(args.value()?)),
             flag if flag.starts_with('-') => bail!("usage: predict [--calls N] [--write DIR | WORKLOAD [SYSTEM]]"),
             path => paths.push(path.into()),
         }

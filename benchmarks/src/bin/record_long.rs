@@ -9,7 +9,7 @@
 //! under another name and renaming that over it, and looking for files that are not there.
 
 use anyhow::{Context, bail};
-use fsage_benchmarks::peak_resident_bytes;
+use fsage_benchmarks::{CommandLine, peak_resident_bytes};
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
@@ -27,10 +27,10 @@ const CHUNK_BYTES: usize = 1 << 20;
 
 fn main() -> anyhow::Result<()> {
     let (mut calls, mut keep, mut directory) = (5_000_000u64, false, None);
-    let mut args = std::env::args().skip(1);
+    let mut args = CommandLine::of_program();
     while let Some(arg) = args.next() {
         match arg.as_str() {
-            "--calls" => calls = args.next().context("--calls needs a number")?.parse().context("--calls")?,
+            "--calls" => calls = args.number()?,
             "--keep" => keep = true,
             flag if flag.starts_with('-') => bail!("usage: record_long DIRECTORY [--calls N] [--keep]"),
             path => directory = Some(PathBuf::from(path)),

@@ -8,7 +8,7 @@
 //! libCacheSim is a module of the python3 that FSAGE_PYTHON names or that is found on the path (`pip install libcachesim`).
 
 use anyhow::{Context, bail, ensure};
-use fsage_benchmarks::on_cpu_s;
+use fsage_benchmarks::{CommandLine, on_cpu_s};
 use predict::pipeline::CachePolicy;
 use predict::pipeline::annotated::NodeId;
 use predict::pipeline::pages::{DataCache, PAGE_BYTES};
@@ -49,13 +49,12 @@ fn theirs_of(policy: CachePolicy) -> Option<&'static str> {
 
 fn main() -> anyhow::Result<()> {
     let (mut accesses, mut rounds, mut only) = (10_000_000u64, 3usize, None);
-    let mut args = std::env::args().skip(1);
+    let mut args = CommandLine::of_program();
     while let Some(arg) = args.next() {
-        let mut value = || args.next().with_context(|| format!("{arg} needs a value"));
         match arg.as_str() {
-            "--accesses" => accesses = value()?.parse().context("--accesses")?,
-            "--rounds" => rounds = value()?.parse().context("--rounds")?,
-            "--only" => only = Some(value()?),
+            "--accesses" => accesses = args.number()?,
+            "--rounds" => rounds = args.number()?,
+            "--only" => only = Some(args.value()?),
             _ => bail!("usage: replacement [--accesses N] [--rounds N] [--only POLICY]"),
         }
     }

@@ -17,7 +17,7 @@ use ffs::Version;
 use ffs::mkfs::MkfsOptions;
 use ffs::policy::Options;
 use fsage_benchmarks::ageing::{Ageing, Settings};
-use fsage_benchmarks::{on_cpu_s, peak_resident_bytes, resident_bytes};
+use fsage_benchmarks::{CommandLine, on_cpu_s, peak_resident_bytes, resident_bytes};
 use kernel::{ReadAhead, Transfers};
 use std::path::PathBuf;
 
@@ -60,21 +60,20 @@ fn arguments() -> anyhow::Result<Arguments> {
         image: None,
     };
     let settings = &mut found.settings;
-    let mut args = std::env::args().skip(1);
+    let mut args = CommandLine::of_program();
     while let Some(arg) = args.next() {
-        let mut value = || args.next().with_context(|| format!("{arg} needs a value"));
         match arg.as_str() {
-            "--size-gb" => settings.mkfs.size_bytes = value()?.parse::<u64>().context("--size-gb")? << 30,
-            "--operations" => found.operations = value()?.parse().context("--operations")?,
-            "--block" => settings.mkfs.bsize = value()?.parse().context("--block")?,
-            "--fragment" => settings.mkfs.fsize = value()?.parse().context("--fragment")?,
-            "--median" => settings.median_bytes = value()?.parse().context("--median")?,
-            "--sigma" => settings.sigma = value()?.parse().context("--sigma")?,
-            "--seed" => settings.seed = value()?.parse().context("--seed")?,
+            "--size-gb" => settings.mkfs.size_bytes = args.number::<u64>()? << 30,
+            "--operations" => found.operations = args.number()?,
+            "--block" => settings.mkfs.bsize = args.number()?,
+            "--fragment" => settings.mkfs.fsize = args.number()?,
+            "--median" => settings.median_bytes = args.number()?,
+            "--sigma" => settings.sigma = args.number()?,
+            "--seed" => settings.seed = args.number()?,
             "--check" => found.check = true,
-            "--image" => found.image = Some(value()?.into()),
+            "--image" => found.image = Some(args.value()?.into()),
             "--policy" => {
-                for word in value()?.split(',') {
+                for word in args.value()?.split(',') {
                     let known: Vec<&str> = Options::words().collect();
                     ensure!(settings.options.set(word), "--policy knows {}, not {word}", known.join(", "));
                 }
