@@ -25,7 +25,8 @@ need() {
     command -v "$command" >/dev/null 2>&1 || die "$command is missing: install the package '$*'"
 }
 
-# on_images NAME DIR: for scripts that mount file systems on images in DIR. As root; makes SCRATCH there, which the script takes down; FSAGE is a path.
+# on_images NAME DIR: for scripts that mount file systems on images in DIR. As root; makes SCRATCH there, which is taken down in the end with all that
+# is mounted in it; FSAGE is a path.
 on_images() {
     [ "$(id -u)" = 0 ] || die "needs root: it mounts file systems"
     [ -d "$2" ] || die "$2: no such directory"
@@ -33,6 +34,28 @@ on_images() {
     FSAGE=$(realpath "$FSAGE")
     SYSTEMS=${SYSTEMS:-ext4 xfs btrfs}
     SCRATCH=$(mktemp -d "$(cd "$2" && pwd)/fsage-$1.XXXXXX")
+    trap take_down EXIT
+    trap 'exit 130' INT TERM HUP
+}
+
+take_down() {
+    cd /
+    for place in "$SCRATCH"/*; do
+        ! mountpoint -q "$place" || umount "$place" || true
+    done
+    rm -rf --one-file-system "$SCRATCH"
+}
+
+# new_system SYSTEM PLACE: a new file system of 4 GB on PLACE.img, which is sparse, mounted on PLACE.
+new_system() {
+    case $1 in xfs) need mkfs.xfs xfsprogs ;; btrfs) need mkfs.btrfs btrfs-progs ;; esac
+    truncate -s 4G "$2.img"
+    case $1 in
+    ext4) mkfs.ext4 -q -E lazy_itable_init=0,lazy_journal_init=0 "$2.img" ;;
+    *) "mkfs.$1" -q "$2.img" >/dev/null ;;
+    esac
+    mkdir "$2"
+    mount -o loop "$2.img" "$2"
 }
 
 # fetch_crate NAME VERSION FILE: the source archive of a crate, a gzipped tar, through cargo.

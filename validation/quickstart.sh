@@ -16,31 +16,13 @@ need setpriv util-linux
 need strace strace
 on_images quickstart "$1"
 chmod 755 "$SCRATCH"
-leave() {
-    cd /
-    for place in "$SCRATCH"/*.at; do
-        ! mountpoint -q "$place" || umount "$place" || true
-    done
-    rm -rf --one-file-system "$SCRATCH"
-}
-trap leave EXIT
-trap 'exit 130' INT TERM HUP
 cp "$FSAGE" "$SCRATCH/fsage"
 chmod 755 "$SCRATCH/fsage"
 
 for system in $SYSTEMS; do
     for who in root user; do
         at=$SCRATCH/$system-$who.at
-        mkdir "$at"
-        if [ "$system" != own ]; then
-            case $system in xfs) need mkfs.xfs xfsprogs ;; btrfs) need mkfs.btrfs btrfs-progs ;; esac
-            truncate -s 4G "$at.img"
-            case $system in
-            ext4) mkfs.ext4 -q -E lazy_itable_init=0,lazy_journal_init=0 "$at.img" ;;
-            *) "mkfs.$system" -q "$at.img" >/dev/null ;;
-            esac
-            mount -o loop "$at.img" "$at"
-        fi
+        if [ "$system" = own ]; then mkdir "$at"; else new_system "$system" "$at"; fi
         mkdir "$SCRATCH/$system-$who.home" "$at/here"
     done
     chown "$USER_ID" "$SCRATCH/$system-user.home" "$SCRATCH/$system-user.at/here"

@@ -12,15 +12,6 @@
 . "$(dirname "$0")/common.sh"
 [ $# -ge 1 ] || { echo "usage: $0 DIR [ROUNDS [PROGRAM...]]" >&2; exit 2; }
 on_images runtime "$1"
-leave() {
-    cd /
-    for system in $SYSTEMS; do
-        ! mountpoint -q "$SCRATCH/$system" || umount "$SCRATCH/$system" || true
-    done
-    rm -rf --one-file-system "$SCRATCH"
-}
-trap leave EXIT
-trap 'exit 130' INT TERM HUP
 ROUNDS=${2:-3}
 [ $# -le 1 ] || shift
 shift
@@ -37,17 +28,9 @@ need rsync rsync
 need sqlite3 sqlite3
 need javac default-jdk-headless
 need python3 python3
-need mkfs.xfs xfsprogs
-need mkfs.btrfs btrfs-progs
 
 for system in $SYSTEMS; do
-    truncate -s 4G "$SCRATCH/$system.img"
-    case $system in
-    ext4) mkfs.ext4 -q -E lazy_itable_init=0,lazy_journal_init=0 "$SCRATCH/$system.img" ;;
-    *) "mkfs.$system" -q "$SCRATCH/$system.img" >/dev/null ;;
-    esac
-    mkdir "$SCRATCH/$system"
-    mount -o loop "$SCRATCH/$system.img" "$SCRATCH/$system"
+    new_system "$system" "$SCRATCH/$system"
 done
 
 # What programs begin with, made once: INPUT/PROGRAM is copied to where each run of it begins.
