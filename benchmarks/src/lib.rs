@@ -61,3 +61,9 @@ pub fn on_cpu_s() -> f64 {
     let ns = status.split(' ').next().and_then(|n| n.parse::<u64>().ok()).unwrap_or(0);
     ns as f64 / 1e9
 }
+
+/// The same of all threads of this process, those that have ended included.
+pub fn all_on_cpu_s() -> f64 {
+    let now = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
+    now.tv_sec as f64 + now.tv_nsec as f64 / 1e9
+}

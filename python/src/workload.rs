@@ -77,9 +77,9 @@ impl pipeline::Workload for Watched<'_> {
         self.reader.snapshot()
     }
 
-    fn visit(&self, visitor: &mut dyn FnMut(&Batch) -> bool) -> Result<(), FileError> {
+    fn visit(&self, unread: &[&str], visitor: &mut dyn FnMut(&mut Batch) -> bool) -> Result<(), FileError> {
         let mut stopped = false;
-        pipeline::Workload::visit(self.reader, &mut |batch| {
+        pipeline::Workload::visit(self.reader, unread, &mut |batch| {
             stopped = self.stop.requested();
             !stopped && visitor(batch)
         })?;

@@ -2,18 +2,22 @@
 //!
 //! `predict [--calls N] [--write DIR | WORKLOAD [SYSTEM]]`: without a workload a seeded compile-like trace is generated and written as a
 //! workload profile first; with `--write`, into a new directory that stays, and that is all. Without a system profile one with an entry for every class is made up: prices do not
-//! matter here. Prints calls per second of processor time and the peak resident set.
+//! matter here. Prints calls per second of processor time, calls per second of the clock for one system and for [`SYSTEMS`] that
+//! share no simulation, and the peak resident set.
 
 use anyhow::bail;
-use fsage_benchmarks::{CommandLine, on_cpu_s, peak_resident_bytes, synthetic};
+use fsage_benchmarks::{CommandLine, all_on_cpu_s, peak_resident_bytes, synthetic};
 use predict::pipeline::{PredictOptions, predict};
 use std::path::PathBuf;
+use std::time::Instant;
 use system::vector::{Class, entry_name};
 use system::{Entry, SystemProfile};
 use trace::profile::Reader;
 
 const SEED: u64 = 1;
 const ROUNDS: usize = 3;
+/// Candidates that are predicted at once.
+const SYSTEMS: usize = 4;
 
 fn main() -> anyhow::Result<()> {
     let mut calls = 4_000_000u64;
@@ -44,9 +48,10 @@ fn main() -> anyhow::Result<()> {
         Some(path) => SystemProfile::load(path)?,
         None => made_up(),
     };
+    let candidates: Vec<SystemProfile> = (0..SYSTEMS as u64).map(|n| with_cache(&system, n)).collect();
     let before = peak_resident_bytes();
     for round in 1..=ROUNDS {
-        let start_s = on_cpu_s();
+        let start_s = all_on_cpu_s();
         let reader = Reader::open(&workload)?;
         let mut reading = reader.batches()?;
         let mut batch = trace::Batch::default();
@@ -54,20 +59,25 @@ fn main() -> anyhow::Result<()> {
         while reading.next_into(&mut batch)? {
             events += batch.events.len();
         }
-        let read_s = on_cpu_s() - start_s;
-        let start_s = on_cpu_s();
-        let reader = Reader::open(&workload)?;
+        let read_s = all_on_cpu_s() - start_s;
         let options = PredictOptions { min_coverage: 0.0, ..PredictOptions::default() };
+        let (start_s, clock) = (all_on_cpu_s(), Instant::now());
+        let reader = Reader::open(&workload)?;
         let prediction = predict(&reader, std::slice::from_ref(&system), &options)?;
-        let all_s = on_cpu_s() - start_s;
+        let (all_s, one_s) = (all_on_cpu_s() - start_s, clock.elapsed().as_secs_f64());
+        let clock = Instant::now();
+        predict(&Reader::open(&workload)?, &candidates, &options)?;
+        let many_s = clock.elapsed().as_secs_f64();
         let millions = events as f64 / 1e6;
         let surprises = prediction.coverage.surprises;
         println!(
             "round {round}: {events} calls, {surprises} surprises: {:.2} M calls/s in all; reading alone {:.2} M calls/s; \
-             the stages alone {:.2} M calls/s",
+             the stages alone {:.2} M calls/s; by the clock {:.2} M calls/s, {:.2} M for {SYSTEMS} systems",
             millions / all_s,
             millions / read_s,
             millions / (all_s - read_s).max(1e-9),
+            millions / one_s,
+            millions * SYSTEMS as f64 / many_s,
         );
     }
     println!(
@@ -76,6 +86,13 @@ fn main() -> anyhow::Result<()> {
         before as f64 / 1e6
     );
     Ok(())
+}
+
+/// A system that differs in the size of its cache.
+fn with_cache(system: &SystemProfile, n: u64) -> SystemProfile {
+    let mut system = system.clone();
+    system.parameters.data_cache_bytes += n << 20;
+    system
 }
 
 /// A system with every entry, each call 1 us and each byte 0.1 ns.

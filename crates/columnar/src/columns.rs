@@ -66,6 +66,11 @@ impl<'a> Columns<'a> {
         FileError::schema(self.file.path(), column, message)
     }
 
+    /// Whether a column was read.
+    pub fn has(&self, name: &str) -> bool {
+        self.batch.column_by_name(name).is_some()
+    }
+
     /// A column of any type.
     ///
     /// # Errors
@@ -80,7 +85,8 @@ impl<'a> Columns<'a> {
     /// # Errors
     /// [`FileError::Corrupt`]: it has none in the row named.
     pub fn no_nulls(&self, name: &str, array: &dyn Array) -> Result<(), FileError> {
-        match (0..array.len()).find(|&i| array.null_count() > 0 && array.is_null(i)) {
+        let Some(nulls) = array.nulls().filter(|nulls| nulls.null_count() > 0) else { return Ok(()) };
+        match (0..nulls.len()).find(|&i| nulls.is_null(i)) {
             None => Ok(()),
             Some(i) => Err(self.corrupt(i, name, "is null, which it may not be")),
         }

@@ -138,8 +138,19 @@ impl PriceTable {
     }
 
     /// The price of one operation of the class at a size (ignored for a single cost), in entries.
+    #[inline]
     pub fn point(&self, class: Class, size: u64) -> Option<PricePoint> {
         let points = self.points.get(class as usize)?;
+        match points.as_slice() {
+            // Most calls are single costs.
+            &[(at, entry)] if size <= at || !class.is_curve() => {
+                Some(PricePoint { first: Term { entry, weight: 1.0 }, second: None })
+            }
+            points => self.point_of_curve(points, class, size),
+        }
+    }
+
+    fn point_of_curve(&self, points: &[(u64, u16)], class: Class, size: u64) -> Option<PricePoint> {
         let only = |entry, weight| Some(PricePoint { first: Term { entry, weight }, second: None });
         let above = points.partition_point(|&(at, _)| at < size);
         match (above.checked_sub(1).and_then(|below| points.get(below)), points.get(above)) {

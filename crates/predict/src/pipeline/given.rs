@@ -80,6 +80,11 @@ impl<'r> Given<'r> {
         &self.requests
     }
 
+    /// Whether something went wrong.
+    pub(super) fn has_failed(&self) -> bool {
+        self.failed.is_some()
+    }
+
     /// What went wrong, once.
     pub(super) fn failed(&mut self) -> Option<FileError> {
         self.failed.take()

@@ -24,6 +24,7 @@ mod names;
 pub mod near;
 mod options;
 pub mod pages;
+mod parts;
 pub mod pattern;
 pub mod postprocess;
 pub mod preprocess;
@@ -200,7 +201,7 @@ pub fn predict_given(
 }
 
 /// Keeps something of every priced call.
-pub(crate) trait Gather {
+pub(crate) trait Gather: Send {
     /// Takes a call, in the order of the trace within each system.
     fn call(&mut self, call: PricedCall<'_>);
     /// Forgets all: they come again from the first.

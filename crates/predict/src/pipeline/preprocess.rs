@@ -29,7 +29,7 @@ const BYTES_MAX: u64 = 1 << 62;
 const TRANSFER_BYTES_MAX: u64 = 0x7fff_f000;
 
 /// Steps after which a part of a batch ends: a path of thousands of components has as many at every call. Ordinary batches have fewer in all.
-const STEPS_MAX: usize = 1 << 22;
+const STEPS_MAX: usize = 1 << 14;
 
 /// Directories that time is reported under; more than these are reported with their parent.
 const REPORT_DIRECTORIES_MAX: usize = 1 << 16;
@@ -83,6 +83,8 @@ pub struct Preprocess {
     // Of the current batch.
     pub(super) starts: Vec<(NodeId, u64)>,
     pub(super) memos: Vec<Option<Memo>>,
+    /// By the hash of the directories that a path leads through ([`Above`](super::walk)): one of the paths through them.
+    pub(super) memos_above: FxHashMap<u64, (PathId, Memo)>,
     pub(super) memo_steps: Vec<Step>,
     pub(super) interned: Interned,
     /// Counts changes after which a directory path may lead elsewhere.
@@ -105,6 +107,7 @@ impl Preprocess {
             files: FxHashMap::default(),
             starts: Vec::new(),
             memos: Vec::new(),
+            memos_above: FxHashMap::default(),
             memo_steps: Vec::new(),
             interned: Interned::new(),
             directory_epoch: 0,
@@ -198,6 +201,8 @@ impl Preprocess {
         if first == 0 {
             self.starts.clear();
             self.memos.clear();
+            self.memos.resize(batch.paths.len(), None);
+            self.memos_above.clear();
             self.memo_steps.clear();
             self.interned.forget();
             self.tree.names.sweep();

@@ -45,6 +45,10 @@ const FAR_BYTES: f64 = 16384.0;
 #[derive(Clone, Debug, Default)]
 pub struct Requests {
     list: Vec<Request>,
+    /// Whether one of them uses the device, as a rule.
+    device: bool,
+    /// Whether one of them is a sync with something to write.
+    sync: bool,
 }
 
 impl Requests {
@@ -55,12 +59,12 @@ impl Requests {
 
     /// Whether the device is used for them, as a rule.
     pub fn use_device(&self) -> bool {
-        self.list.iter().any(|request| request.class.part() != Part::Processor)
+        self.device
     }
 
     /// Whether there is a sync with something to write.
     pub fn has_sync(&self) -> bool {
-        self.list.iter().any(|request| request.class.part() == Part::Sync && request.class != Class::FsyncClean)
+        self.sync
     }
 
     /// The device has had nothing to do for so long before: a sync finds it resting.
@@ -92,24 +96,30 @@ impl Requests {
         self.add(Class::ReadCached, size, share);
     }
 
-    /// Takes back all but the first so many.
+    /// Takes back all but the first so many: what was added behind them because of what they are.
+    #[inline]
     pub fn truncate(&mut self, len: usize) {
         self.list.truncate(len);
     }
 
     /// Puts others in their place.
     pub fn replace(&mut self, others: &[Request]) {
-        self.list.clear();
-        self.list.extend_from_slice(others);
+        self.clear();
+        others.iter().for_each(|other| self.add(other.class, other.size, other.weight));
     }
 
     /// Forgets them.
+    #[inline]
     pub fn clear(&mut self) {
         self.list.clear();
+        (self.device, self.sync) = (false, false);
     }
 
     #[inline]
     fn add(&mut self, class: Class, size: u64, weight: f64) {
+        let part = class.part();
+        self.device |= part != Part::Processor;
+        self.sync |= part == Part::Sync && class != Class::FsyncClean;
         self.list.push(Request { class, size, weight });
     }
 

@@ -9,6 +9,7 @@ use super::annotated::{Annotated, Mark, NodeId, Note, Pattern, Status, Step};
 use super::cache::{CacheOptions, CacheStage, Unstable};
 use super::given::Given;
 use super::options::{Calls, InitialCaches, Pace, PredictOptions};
+use super::parts::{self, Part};
 use super::pattern::PatternStage;
 use super::postprocess::{Coverage, CoverageCounter, Postprocess};
 use super::preprocess::Preprocess;
@@ -18,10 +19,14 @@ use super::source::Workload;
 use super::sync::SyncRules;
 use super::timeline::{CacheTimeline, Counts, Recorder};
 use columnar::FileError;
+use std::num::NonZero;
 use std::path::Path;
 use system::vector::Class;
 use system::{Distance, SystemProfile};
 use trace::{Batch, Call, Event, Op, Paths, Snapshot};
+
+/// Columns of a trace that no price depends on.
+const UNPRICED: [&str; 4] = ["file_id", "parent_id", "running_ns", "blocked_ns"];
 
 /// A priced call, for those who want each of them (distributions, annotated traces).
 #[derive(Clone, Copy, Debug)]
@@ -64,7 +69,7 @@ struct Before {
 }
 
 /// Receives every priced call of every system.
-pub type CallSink<'s> = &'s mut dyn FnMut(PricedCall<'_>);
+pub type CallSink<'s> = &'s mut (dyn FnMut(PricedCall<'_>) + Send);
 
 /// One system of a group.
 pub(super) struct Member<'p> {
@@ -153,7 +158,10 @@ pub(super) struct Group<'p> {
     pattern: PatternStage,
     pub members: Vec<Member<'p>>,
     requests: Requests,
+    /// Those of the call under way, for who asks.
     marks: Vec<Mark>,
+    /// How long that waits for what is being written already.
+    waits_ns: f64,
     /// What the call under way reads from the device, last.
     reads: Option<FromDevice>,
     recorder: Recorder,
@@ -174,13 +182,17 @@ pub(super) struct Pass<'p> {
 
 /// Makes a pass, pricing the request vectors `given` of one system in place of those found. `None`: systems that shared a simulation may not; make
 /// it again with `share` off.
+///
+/// Preprocessing, which comes once, runs in the calling thread; the groups run behind it, in as many threads as there are processors. Each of them
+/// sees every call in the order of the trace, so that nothing depends on how many threads there are. With a sink they share one thread:
+/// what it hears has an order, too.
 pub(super) fn pass<'p>(
     workload: &dyn Workload,
     systems: &'p [SystemProfile],
     options: &PredictOptions,
     share: bool,
     given: Option<Given<'p>>,
-    mut sink: Option<CallSink<'_>>,
+    sink: Option<CallSink<'_>>,
 ) -> Result<Option<Pass<'p>>, FileError> {
     let mut preprocess = begin(workload.path(), &workload.snapshot()?, options.calls)?;
     let mut groups = groups_of(systems, options, share, &preprocess);
@@ -189,26 +201,32 @@ pub(super) fn pass<'p>(
         group.given = given;
     }
     let mut counter = CoverageCounter::default();
-    let mut annotated = Annotated::default();
-    let mut must_split = false;
-    let mut failed = None;
-    workload.visit(&mut |batch| {
-        let parts = each_part(&mut preprocess, workload.path(), batch, &mut annotated, &mut |annotated| {
+    let threads = std::thread::available_parallelism().map_or(1, NonZero::get);
+    let of_each = if sink.is_some() { groups.len() } else { groups.len().div_ceil(threads) };
+    let unread: &[&str] = if sink.is_some() { &[] } else { &UNPRICED };
+    std::thread::scope(|scope| {
+        let (mut rest, mut sink) = (groups.chunks_mut(of_each), sink);
+        let mut own = if threads == 1 { rest.next().map(|groups| (groups, sink.take())) } else { None };
+        let behind = rest.map(|groups| {
+            let mut sink = sink.take();
+            parts::thread(scope, move |part| take_part(groups, part, &mut sink))
+        });
+        let behind =
+            behind.collect::<Result<Vec<_>, _>>().map_err(FileError::io(workload.path(), "start a thread for"))?;
+        parts::each(workload, unread, &mut preprocess, &mut |part| {
+            let (batch, annotated) = part;
             for (event, note) in batch.events.iter().skip(annotated.first).zip(&annotated.notes) {
                 counter.count(event, note);
             }
-            for group in &mut groups {
-                group.batch(batch, annotated, &mut sink);
-                must_split |= group.members.len() > 1 && group.cache.time_mattered();
-            }
-        });
-        failed = parts.err().or_else(|| groups.iter_mut().find_map(|group| group.given.as_mut()?.failed()));
-        !must_split && failed.is_none()
+            let here = own.as_mut().is_none_or(|(groups, sink)| take_part(groups, part, sink));
+            // Who has hung up has a reason, found below.
+            here && behind.iter().all(|parts| parts.send(part.clone()).is_ok())
+        })
     })?;
-    if let Some(error) = failed {
+    if let Some(error) = groups.iter_mut().find_map(|group| group.given.as_mut()?.failed()) {
         return Err(error);
     }
-    if must_split {
+    if groups.iter().any(Group::must_split) {
         return Ok(None);
     }
     if let Some(given) = groups.iter_mut().find_map(|group| group.given.as_mut()) {
@@ -216,6 +234,14 @@ pub(super) fn pass<'p>(
     }
     let coverage = counter.finish(&preprocess, workload.stated_coverage());
     Ok(Some(Pass { preprocess, groups, coverage }))
+}
+
+/// Takes a part through the stages after preprocessing; says whether to go on.
+fn take_part(groups: &mut [Group<'_>], (batch, annotated): &Part, sink: &mut Option<CallSink<'_>>) -> bool {
+    for group in groups.iter_mut() {
+        group.batch(batch, annotated, sink);
+    }
+    groups.iter().all(|group| !group.must_split() && group.given.as_ref().is_none_or(|given| !given.has_failed()))
 }
 
 /// The first stage with the names of a snapshot.
@@ -233,7 +259,7 @@ pub(super) fn each_part(
     workload: &Path,
     batch: &Batch,
     annotated: &mut Annotated,
-    part: &mut dyn FnMut(&Annotated),
+    part: &mut dyn FnMut(&mut Annotated),
 ) -> Result<(), FileError> {
     let mut done = 0;
     while done < batch.events.len() {
@@ -331,6 +357,7 @@ impl<'p> Group<'p> {
             members: vec![member],
             requests: Requests::default(),
             marks: Vec::new(),
+            waits_ns: 0.0,
             reads: None,
             recorder: Recorder::new(),
             syncing: Syncing::default(),
@@ -339,6 +366,11 @@ impl<'p> Group<'p> {
             pace: options.pace,
             given: None,
         }
+    }
+
+    /// Whether its systems shared a simulation that depended on the time of one of them.
+    fn must_split(&self) -> bool {
+        self.members.len() > 1 && self.cache.time_mattered()
     }
 
     /// Takes one annotated batch through the stages after preprocessing.
@@ -358,7 +390,7 @@ impl<'p> Group<'p> {
                 Some(_) => self.before(event, note),
                 None => Before::default(),
             };
-            let wrote = self.marks(event, steps);
+            let wrote = self.marks(event, steps, sink.is_some());
             if note.status == Status::Modelled {
                 self.price(annotated.first + i, (event, &batch.paths), note, before, wrote, sink);
             }
@@ -406,12 +438,13 @@ impl<'p> Group<'p> {
         Before { unstable: self.cache.unstable(now_ns), file_dirty_pages }
     }
 
-    /// Cache and pattern stages of one event, and its requests; says whether it wrote.
+    /// Cache and pattern stages of one event, and its requests; says whether it wrote. The marks are kept if asked.
     #[inline]
-    fn marks(&mut self, event: &Event, steps: &[Step]) -> bool {
+    fn marks(&mut self, event: &Event, steps: &[Step], keep: bool) -> bool {
         let now_ns = self.advance(event);
         self.requests.clear();
         self.marks.clear();
+        self.waits_ns = 0.0;
         self.reads = None;
         let mut wrote = false;
         for step in steps {
@@ -423,7 +456,10 @@ impl<'p> Group<'p> {
             {
                 self.reads = Some(FromDevice { node, sequential: pattern == Pattern::Sequential });
             }
-            self.marks.push(mark);
+            self.waits_ns += mark.wait_ns();
+            if keep {
+                self.marks.push(mark);
+            }
             wrote |= matches!(step, Step::Write { .. });
         }
         self.recorder.dirty(self.cache.dirty_pages());
@@ -467,7 +503,7 @@ impl<'p> Group<'p> {
             let context = Context { factor, distance, beside };
             let price = member.pricer.price(event.op(), self.requests.list(), context);
             let throttled_ns = if wrote { self.cache.throttle(member.now_ns) } else { 0.0 };
-            let stall_ns = throttled_ns + self.marks.iter().map(Mark::wait_ns).sum::<f64>();
+            let stall_ns = throttled_ns + self.waits_ns;
             let ns = price.ns + stall_ns;
             member.now_ns += ns.max(0.0);
             if !busy && !uses_device {

@@ -13,11 +13,12 @@ pub trait Workload {
     /// The profile is damaged.
     fn snapshot(&self) -> Result<Snapshot, FileError>;
 
-    /// Hands over the batches in the order of the trace, until the visitor says `false`.
+    /// Hands over the batches in the order of the trace, until the visitor says `false`. What the columns named hold may be left out of
+    /// the events ([`Reader::batches_without`]). A batch is the visitor's to keep, in exchange for another whose memory may be used.
     ///
     /// # Errors
     /// The profile is damaged.
-    fn visit(&self, visitor: &mut dyn FnMut(&Batch) -> bool) -> Result<(), FileError>;
+    fn visit(&self, unread: &[&str], visitor: &mut dyn FnMut(&mut Batch) -> bool) -> Result<(), FileError>;
 
     /// What it is called, for messages.
     fn path(&self) -> &Path {
@@ -38,11 +39,11 @@ impl Workload for Reader {
         Reader::snapshot(self)
     }
 
-    fn visit(&self, visitor: &mut dyn FnMut(&Batch) -> bool) -> Result<(), FileError> {
-        let mut batches = self.batches()?;
+    fn visit(&self, unread: &[&str], visitor: &mut dyn FnMut(&mut Batch) -> bool) -> Result<(), FileError> {
+        let mut batches = self.batches_without(unread)?;
         let mut batch = Batch::default();
         while batches.next_into(&mut batch)? {
-            if !visitor(&batch) {
+            if !visitor(&mut batch) {
                 break;
             }
         }
@@ -76,9 +77,9 @@ impl Workload for InMemory {
         Ok(self.snapshot.clone())
     }
 
-    fn visit(&self, visitor: &mut dyn FnMut(&Batch) -> bool) -> Result<(), FileError> {
+    fn visit(&self, _unread: &[&str], visitor: &mut dyn FnMut(&mut Batch) -> bool) -> Result<(), FileError> {
         for batch in &self.batches {
-            if !visitor(batch) {
+            if !visitor(&mut batch.clone()) {
                 break;
             }
         }

@@ -5,6 +5,8 @@ use super::names::{NameId, Names};
 use super::preprocess::Preprocess;
 use super::tree::{Node, page_of};
 use posix::FileKind;
+use rustc_hash::FxBuildHasher;
+use std::hash::BuildHasher;
 use trace::tree::{self, Walk, What};
 use trace::{Batch, PathId};
 
@@ -24,6 +26,28 @@ pub(super) struct Memo {
     last: NameId,
     slot: SlotId,
     lookups: u16,
+}
+
+/// The directories above the last component of a path, and where the walk starts.
+#[derive(Clone, Copy, Debug)]
+struct Above<'p> {
+    /// Up to the last component.
+    bytes: &'p [u8],
+    caller: Option<PathId>,
+}
+
+impl<'p> Above<'p> {
+    /// None if there is no directory to walk through.
+    fn of(whole: &'p [u8], caller: Option<PathId>) -> Option<Above<'p>> {
+        let slashes = whole.iter().rev().take_while(|&&b| b == b'/').count();
+        let name = whole[..whole.len() - slashes].iter().rev().take_while(|&&b| b != b'/').count();
+        let bytes = &whole[..whole.len() - slashes - name];
+        (bytes.len() > 1).then_some(Above { bytes, caller })
+    }
+
+    fn hash(&self) -> u64 {
+        FxBuildHasher.hash_one((self.bytes, self.caller))
+    }
 }
 
 /// What the trace says must be there.
@@ -82,10 +106,18 @@ impl Preprocess {
             && memo.epoch == self.directory_epoch
             && memo.caller == caller
         {
-            out.steps.extend_from_slice(&self.memo_steps[memo.from as usize..memo.to as usize]);
+            self.again(out, &memo);
             let hint = Some((memo.last, memo.slot));
             let walking = Walking { hint, ..Walking::new(self, out, memo.dir, must, true, memo.lookups) };
             return walking.along(&whole[memo.last_at as usize..], follow);
+        }
+        let above = Above::of(whole, caller);
+        if let Some(memo) = above.as_ref().and_then(|above| self.above_memo(above, batch)) {
+            self.again(out, &memo);
+            let name = &whole[memo.last_at as usize..];
+            let walked = Walking::new(self, out, memo.dir, must, true, memo.lookups).along(name, follow);
+            self.remember_last(path, memo, name, &walked);
+            return walked;
         }
         let (mut start, mut rest) = (NodeId::ROOT, whole);
         if let Some(caller) = caller {
@@ -101,6 +133,19 @@ impl Preprocess {
         let walked = Walking::new(self, out, start, must, true, 0).along(rest, follow);
         self.remember(out, steps_before, batch, path, caller, &walked);
         walked
+    }
+
+    /// Emits what a remembered walk costs up to the last component, in the directories as they are by now.
+    fn again(&self, out: &mut Annotated, memo: &Memo) {
+        let from = out.steps.len();
+        out.steps.extend_from_slice(&self.memo_steps[memo.from as usize..memo.to as usize]);
+        for step in &mut out.steps[from..] {
+            let Step::Lookup { dir, slot, page, entries, .. } = step else {
+                unreachable!("what is remembered are lookups")
+            };
+            let directory = self.tree.node(*dir);
+            (*page, *entries) = (page_of(*slot, directory.dirent_bytes), directory.entries);
+        }
     }
 
     /// Remembers the directories of a walk that met nothing out of the ordinary.
@@ -128,13 +173,10 @@ impl Preprocess {
             return;
         }
         let at = path.0 as usize;
-        if self.memos.len() <= at {
-            self.memos.resize(at + 1 + at / 2, None);
-        }
         let from = self.memo_steps.len();
         self.memo_steps.extend_from_slice(prefix);
         let index = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
-        self.memos[at] = Some(Memo {
+        let memo = Memo {
             epoch: self.directory_epoch,
             caller,
             from: index(from),
@@ -144,7 +186,31 @@ impl Preprocess {
             last,
             slot: walked.slot,
             lookups: walked.lookups - 1,
-        });
+        };
+        self.memos[at] = Some(memo);
+        let above = Above { bytes: &whole[..memo.last_at as usize], caller };
+        self.memos_above.insert(above.hash(), (path, memo));
+    }
+
+    /// A walk of this batch that went through the same directories.
+    fn above_memo(&self, above: &Above<'_>, batch: &Batch) -> Option<Memo> {
+        let &(path, memo) = self.memos_above.get(&above.hash())?;
+        let same = memo.caller == above.caller && batch.paths.get(path)[..memo.last_at as usize] == *above.bytes;
+        (same && memo.epoch == self.directory_epoch).then_some(memo)
+    }
+
+    /// Remembers a walk whose directories were remembered already.
+    fn remember_last(&mut self, path: PathId, memo: Memo, name: &[u8], walked: &Walked) {
+        let plain = walked.last_step.is_some() && walked.end != End::Broken && walked.lookups == memo.lookups + 1;
+        if !plain {
+            return;
+        }
+        let last = self.tree.slot(walked.slot).name;
+        let slashes = name.iter().rev().take_while(|&&b| b == b'/').count();
+        // A dot is looked up by no name.
+        if self.tree.names.get(last) == &name[..name.len() - slashes] {
+            self.memos[path.0 as usize] = Some(Memo { last, slot: walked.slot, ..memo });
+        }
     }
 
     /// The directory a relative walk starts in: reached long ago, so nothing is charged; a process keeps it in the

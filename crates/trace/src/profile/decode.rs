@@ -1,15 +1,17 @@
 //! Arrow arrays to events: the other direction of [`super::encode`], and the inner loop of everything that reads.
 
 use super::columns::{PATH_COLUMNS, dictionary_type, trace_fields};
+use super::row::Fields;
 use super::writer::Values;
 use super::{no_path, unescape};
-use crate::profile::Row;
-use crate::{Batch, FileId, OfdId, Op, PathId};
+use crate::{Batch, Event, FileId, Head, OfdId, Op, PathId};
 use arrow_array::cast::AsArray;
 use arrow_array::types::{ArrowPrimitiveType, Int32Type, Int64Type, UInt16Type, UInt32Type, UInt64Type};
 use arrow_array::{Array, DictionaryArray, PrimitiveArray, StringArray};
+use arrow_buffer::NullBuffer;
 use arrow_schema::{DataType, Field, Schema};
 use columnar::{Columns, FileError};
+use posix::Errno;
 use rustc_hash::FxHashMap;
 use std::path::Path;
 
@@ -61,41 +63,115 @@ pub(super) fn append(columns: &Columns<'_>, out: &mut Batch) -> Result<(), FileE
     // Slices of equal length let the bounds checks of the loop below fall away.
     let (seq, t_ns, dur_ns) = (&seq[..rows], &t_ns[..rows], &dur_ns[..rows]);
     let (pid, tid, ret, errno, flags) = (&pid[..rows], &tid[..rows], &ret[..rows], &errno[..rows], &flags[..rows]);
+    let values = CallColumns {
+        ops,
+        ofd,
+        ofd2,
+        file,
+        parent,
+        paths,
+        paths2,
+        caller_dirs,
+        caller_dirs2,
+        offset,
+        offset2,
+        req_bytes,
+        mode,
+        size_before,
+    };
     for i in 0..rows {
-        let row = Row {
+        let head = Head {
             seq: seq[i],
             t_ns: t_ns[i],
             dur_ns: dur_ns[i],
             pid: pid[i],
             tid: tid[i],
-            op: ops.get(i)?,
             flags: flags[i],
-            mode: mode.get(i),
-            errno: errno[i],
+            errno: (errno[i] != 0).then_some(Errno(errno[i])),
             ret: ret[i],
-            ofd: ofd.get(i).map(OfdId),
-            ofd2: ofd2.get(i).map(OfdId),
-            file: file.get(i).map(FileId),
-            parent: parent.get(i).map(FileId),
-            path: paths.get(i),
-            path2: paths2.get(i),
-            caller_dir: caller_dirs.get(i),
-            caller_dir2: caller_dirs2.get(i),
-            offset: offset.get(i),
-            offset2: offset2.get(i),
-            req_bytes: req_bytes.get(i),
-            size_before: size_before.get(i),
             running_ns: running.get(i),
             blocked_ns: blocked.get(i),
         };
-        out.events.push(row.into());
+        let call = At { columns: &values, row: i, op: values.ops.get(i)? }.call();
+        out.events.push(Event { head, call });
     }
     check_order(columns, seq)
 }
 
+/// The columns that calls are made of.
+struct CallColumns<'a> {
+    ops: Ops<'a>,
+    ofd: Optional<'a, UInt64Type>,
+    ofd2: Optional<'a, UInt64Type>,
+    file: Optional<'a, UInt64Type>,
+    parent: Optional<'a, UInt64Type>,
+    paths: PathColumn<'a>,
+    paths2: PathColumn<'a>,
+    caller_dirs: PathColumn<'a>,
+    caller_dirs2: PathColumn<'a>,
+    offset: Optional<'a, UInt64Type>,
+    offset2: Optional<'a, UInt64Type>,
+    req_bytes: Optional<'a, UInt64Type>,
+    mode: Optional<'a, UInt16Type>,
+    size_before: Optional<'a, UInt64Type>,
+}
+
+/// One row of them, and its operation.
+struct At<'c, 'a> {
+    columns: &'c CallColumns<'a>,
+    row: usize,
+    op: Op,
+}
+
+macro_rules! fields_at {
+    ($($field:ident: $kind:ty = $column:ident $(as $id:ident)?),*) => {
+        impl Fields for At<'_, '_> {
+            #[inline(always)]
+            fn op(&self) -> Op {
+                self.op
+            }
+
+            $(#[inline(always)]
+            fn $field(&self) -> Option<$kind> {
+                self.columns.$column.get(self.row)$(.map($id))?
+            })*
+        }
+    };
+}
+
+fields_at! {
+    mode: u16 = mode,
+    ofd: OfdId = ofd as OfdId,
+    ofd2: OfdId = ofd2 as OfdId,
+    file: FileId = file as FileId,
+    parent: FileId = parent as FileId,
+    path: PathId = paths,
+    path2: PathId = paths2,
+    caller_dir: PathId = caller_dirs,
+    caller_dir2: PathId = caller_dirs2,
+    offset: u64 = offset,
+    offset2: u64 = offset2,
+    req_bytes: u64 = req_bytes,
+    size_before: u64 = size_before
+}
+
+/// A column that may be null, or was not read.
 fn optional<'a, T: ArrowPrimitiveType>(columns: &Columns<'a>, name: &str) -> Result<Optional<'a, T>, FileError> {
+    if !columns.has(name) {
+        return Ok(Optional { values: &[], nulls: None });
+    }
     let array = columns.optional_numbers::<T>(name)?;
-    Ok(Optional { array, values: array.values(), some_null: array.null_count() > 0 })
+    Ok(Optional { values: present(array), nulls: some_nulls(array) })
+}
+
+/// The values of a column; none where no row has one, so that nothing is asked for each row.
+fn present<T: ArrowPrimitiveType>(array: &PrimitiveArray<T>) -> &[T::Native] {
+    if array.null_count() == array.len() { &[] } else { array.values() }
+}
+
+/// Which values are none, if some are.
+fn some_nulls<T: ArrowPrimitiveType>(array: &PrimitiveArray<T>) -> Option<&NullBuffer> {
+    array.nulls().filter(|nulls| nulls.null_count() > 0)
 }
 
 fn dictionary<'a>(
@@ -174,15 +250,15 @@ fn check_order(columns: &Columns<'_>, seq: &[u64]) -> Result<(), FileError> {
 }
 
 struct Optional<'a, T: ArrowPrimitiveType> {
-    array: &'a PrimitiveArray<T>,
     values: &'a [T::Native],
-    some_null: bool,
+    nulls: Option<&'a NullBuffer>,
 }
 
 impl<T: ArrowPrimitiveType> Optional<'_, T> {
-    #[inline]
+    #[inline(always)]
     fn get(&self, i: usize) -> Option<T::Native> {
-        if self.some_null && self.array.is_null(i) { None } else { self.values.get(i).copied() }
+        let value = self.values.get(i).copied()?;
+        if self.nulls.is_some_and(|nulls| nulls.is_null(i)) { None } else { Some(value) }
     }
 }
 
@@ -218,25 +294,20 @@ impl<'a> Ops<'a> {
 }
 
 struct PathColumn<'a> {
-    array: &'a PrimitiveArray<Int32Type>,
-    keys: &'a [i32],
+    keys: Optional<'a, Int32Type>,
     ids: Vec<PathId>,
-    some_null: bool,
 }
 
 impl<'a> PathColumn<'a> {
     fn new(array: &'a DictionaryArray<Int32Type>, ids: Vec<PathId>) -> Self {
         let keys = array.keys();
-        PathColumn { array: keys, keys: keys.values(), ids, some_null: keys.null_count() > 0 }
+        PathColumn { keys: Optional { values: present(keys), nulls: some_nulls(keys) }, ids }
     }
 
-    #[inline]
+    #[inline(always)]
     fn get(&self, i: usize) -> Option<PathId> {
-        if self.some_null && self.array.is_null(i) {
-            return None;
-        }
         // The Parquet decoder has checked that keys lie inside the dictionary.
-        self.keys.get(i).and_then(|&k| usize::try_from(k).ok()).and_then(|k| self.ids.get(k).copied())
+        self.keys.get(i).and_then(|k| usize::try_from(k).ok()).and_then(|k| self.ids.get(k).copied())
     }
 }
 

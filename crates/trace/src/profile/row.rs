@@ -93,92 +93,126 @@ impl Row {
             blocked_ns: None,
         }
     }
+}
+
+/// What a row says about its call, field by field: a call is made of those that its operation has, and the others are not looked at.
+pub(super) trait Fields {
+    fn op(&self) -> Op;
+    fn mode(&self) -> Option<u16>;
+    fn ofd(&self) -> Option<OfdId>;
+    fn ofd2(&self) -> Option<OfdId>;
+    fn file(&self) -> Option<FileId>;
+    fn parent(&self) -> Option<FileId>;
+    fn path(&self) -> Option<PathId>;
+    fn path2(&self) -> Option<PathId>;
+    fn caller_dir(&self) -> Option<PathId>;
+    fn caller_dir2(&self) -> Option<PathId>;
+    fn offset(&self) -> Option<u64>;
+    fn offset2(&self) -> Option<u64>;
+    fn req_bytes(&self) -> Option<u64>;
+    fn size_before(&self) -> Option<u64>;
 
     #[inline]
     fn named(&self) -> Named {
-        let &Row { path, caller_dir, file, parent, size_before, .. } = self;
-        Named { path, caller_dir, file, parent, size_before }
+        Named {
+            path: self.path(),
+            caller_dir: self.caller_dir(),
+            file: self.file(),
+            parent: self.parent(),
+            size_before: self.size_before(),
+        }
     }
 
     #[inline]
     fn opened(&self) -> Opened {
-        let &Row { ofd, path, file, parent, size_before, .. } = self;
-        Opened { ofd, path, file, parent, size_before }
+        Opened {
+            ofd: self.ofd(),
+            path: self.path(),
+            file: self.file(),
+            parent: self.parent(),
+            size_before: self.size_before(),
+        }
     }
 
     #[inline]
     fn range(&self) -> Range {
-        Range { of: self.opened(), offset: self.offset, bytes: self.req_bytes }
+        Range { of: self.opened(), offset: self.offset(), bytes: self.req_bytes() }
     }
 
     #[inline]
     fn about(&self) -> About {
-        let &Row { path, file, parent, size_before, .. } = self;
-        let via = match (self.ofd, self.caller_dir) {
+        let via = match (self.ofd(), self.caller_dir()) {
             (Some(ofd), _) => Via::Ofd(ofd),
             (None, Some(dir)) => Via::Dir(dir),
             (None, None) => Via::Path,
         };
+        let (path, file, parent, size_before) = (self.path(), self.file(), self.parent(), self.size_before());
         About { via, path, file, parent, size_before }
     }
 
     #[inline]
     fn mapped(&self) -> Mapped {
-        let &Row { path, file, parent, size_before, offset, req_bytes: bytes, .. } = self;
-        Mapped { path, file, parent, size_before, offset, bytes }
+        Mapped {
+            path: self.path(),
+            file: self.file(),
+            parent: self.parent(),
+            size_before: self.size_before(),
+            offset: self.offset(),
+            bytes: self.req_bytes(),
+        }
     }
 
     #[inline]
     fn target(&self) -> Target {
-        Target { path: self.path2, caller_dir: self.caller_dir2 }
+        Target { path: self.path2(), caller_dir: self.caller_dir2() }
     }
 
     #[inline]
     fn call(&self) -> Call {
         let row = self;
-        match row.op {
-            Op::Open => Call::Open { at: row.named(), ofd: row.ofd, mode: row.mode },
+        match row.op() {
+            Op::Open => Call::Open { at: row.named(), ofd: row.ofd(), mode: row.mode() },
             Op::Close => Call::Close(row.opened()),
             Op::Read => Call::Read(row.range()),
             Op::Write => Call::Write(row.range()),
             Op::Seek => Call::Seek(row.opened()),
             Op::Fsync => Call::Fsync(row.opened()),
             Op::Fdatasync => Call::Fdatasync(row.opened()),
-            Op::SyncRange => Call::SyncRange { range: row.range(), how: row.mode },
+            Op::SyncRange => Call::SyncRange { range: row.range(), how: row.mode() },
             Op::Sync => Call::Sync,
             Op::SyncFs => Call::SyncFs(row.opened()),
-            Op::Msync => Call::Msync { bytes: row.req_bytes },
-            Op::Truncate => Call::Truncate { at: row.named(), len: row.req_bytes },
-            Op::Ftruncate => Call::Ftruncate { of: row.opened(), len: row.req_bytes },
+            Op::Msync => Call::Msync { bytes: row.req_bytes() },
+            Op::Truncate => Call::Truncate { at: row.named(), len: row.req_bytes() },
+            Op::Ftruncate => Call::Ftruncate { of: row.opened(), len: row.req_bytes() },
             Op::Fallocate => Call::Fallocate(row.range()),
             Op::Copy => Call::Copy {
                 from: row.opened(),
-                offset: row.offset,
-                to: Destination { ofd: row.ofd2, path: row.path2, offset: row.offset2 },
-                bytes: row.req_bytes,
+                offset: row.offset(),
+                to: Destination { ofd: row.ofd2(), path: row.path2(), offset: row.offset2() },
+                bytes: row.req_bytes(),
             },
-            Op::Fadvise => Call::Fadvise { range: row.range(), how: row.mode },
+            Op::Fadvise => Call::Fadvise { range: row.range(), how: row.mode() },
             Op::Readahead => Call::Readahead(row.range()),
             Op::Stat => Call::Stat(row.named()),
             Op::Fstat => Call::Fstat(row.opened()),
             Op::StatFs => Call::StatFs(row.about()),
-            Op::Access => Call::Access { at: row.named(), mode: row.mode },
-            Op::ReadLink => Call::ReadLink { at: row.named(), bytes: row.req_bytes },
-            Op::GetDents => Call::GetDents { of: row.opened(), bytes: row.req_bytes },
-            Op::Mkdir => Call::Mkdir { at: row.named(), mode: row.mode },
+            Op::Access => Call::Access { at: row.named(), mode: row.mode() },
+            Op::ReadLink => Call::ReadLink { at: row.named(), bytes: row.req_bytes() },
+            Op::GetDents => Call::GetDents { of: row.opened(), bytes: row.req_bytes() },
+            Op::Mkdir => Call::Mkdir { at: row.named(), mode: row.mode() },
             Op::Rmdir => Call::Rmdir(row.named()),
             Op::Unlink => Call::Unlink(row.named()),
             Op::Rename => Call::Rename { from: row.named(), to: row.target() },
             Op::Link => Call::Link { from: row.about(), to: row.target() },
-            Op::Symlink => Call::Symlink { at: row.named(), target: row.path2 },
-            Op::Mknod => Call::Mknod { at: row.named(), mode: row.mode },
-            Op::Chmod => Call::Chmod { at: row.named(), mode: row.mode },
-            Op::Fchmod => Call::Fchmod { of: row.opened(), mode: row.mode },
+            Op::Symlink => Call::Symlink { at: row.named(), target: row.path2() },
+            Op::Mknod => Call::Mknod { at: row.named(), mode: row.mode() },
+            Op::Chmod => Call::Chmod { at: row.named(), mode: row.mode() },
+            Op::Fchmod => Call::Fchmod { of: row.opened(), mode: row.mode() },
             Op::Chown => Call::Chown(row.named()),
             Op::Fchown => Call::Fchown(row.opened()),
             Op::Utimens => Call::Utimens(row.named()),
             Op::Futimens => Call::Futimens(row.opened()),
-            Op::SetXattr => Call::SetXattr { on: row.about(), bytes: row.req_bytes },
+            Op::SetXattr => Call::SetXattr { on: row.about(), bytes: row.req_bytes() },
             Op::GetXattr => Call::GetXattr(row.about()),
             Op::ListXattr => Call::ListXattr(row.about()),
             Op::RemoveXattr => Call::RemoveXattr(row.about()),
@@ -197,6 +231,34 @@ impl Row {
             Op::Other => Call::Other(row.about()),
         }
     }
+}
+
+macro_rules! own_fields {
+    ($($field:ident: $kind:ty),*) => {
+        impl Fields for Row {
+            $(#[inline]
+            fn $field(&self) -> $kind {
+                self.$field
+            })*
+        }
+    };
+}
+
+own_fields! {
+    op: Op,
+    mode: Option<u16>,
+    ofd: Option<OfdId>,
+    ofd2: Option<OfdId>,
+    file: Option<FileId>,
+    parent: Option<FileId>,
+    path: Option<PathId>,
+    path2: Option<PathId>,
+    caller_dir: Option<PathId>,
+    caller_dir2: Option<PathId>,
+    offset: Option<u64>,
+    offset2: Option<u64>,
+    req_bytes: Option<u64>,
+    size_before: Option<u64>
 }
 
 impl From<&Row> for Event {

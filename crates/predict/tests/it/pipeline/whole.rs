@@ -1,10 +1,12 @@
 //! Whole predictions: sums, determinism, linearity, what-ifs, refusals.
 
 use super::builder::{Trace, cold, primes};
+use crate::random::Random;
 use predict::cache_sizes::cache_sizes;
 use predict::explain;
-use predict::pipeline::{CachePolicy, PredictError, PredictOptions, PricedCall, predict, predict_calls};
+use predict::pipeline::{CachePolicy, InMemory, PredictError, PredictOptions, PricedCall, predict, predict_calls};
 use predict::rank;
+use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 use system::vector::Class;
 use system::{Entry, Reuse, SystemProfile};
 use trace::{Op, flag};
@@ -119,17 +121,120 @@ fn the_same_input_gives_the_same_bytes() {
 fn batches_do_not_matter() {
     let t = mixed();
     let whole = t.workload(t.calls());
+    let run = |w| predict(w, &[primes()], &PredictOptions::default()).expect("a prediction");
+    assert_eq!(run(&whole), run(&in_batches(&whole, 7)));
+}
+
+/// The same calls in batches of so many.
+fn in_batches(whole: &InMemory, calls: usize) -> InMemory {
     let mut split = whole.clone();
     let all = split.batches.remove(0);
-    for events in all.events.chunks(7) {
+    for events in all.events.chunks(calls) {
         split.batches.push(trace::Batch {
             events: events.to_vec(),
             paths: all.paths.clone(),
             ..trace::Batch::default()
         });
     }
-    let run = |w| predict(w, &[primes()], &PredictOptions::default()).expect("a prediction");
-    assert_eq!(run(&whole), run(&split));
+    split
+}
+
+/// Calls in directories that grow and shrink, on paths through several of them, with some names that are seldom met.
+fn wandering(seed: u64) -> Trace {
+    let mut random = Random::new(seed);
+    let mut t = Trace::new().has("/a/", 0).has("/a/b/", 0).has("/a/b/c/", 0).has("/a/d/", 0).has_link("/a/l", "b/c");
+    let directories = ["/a", "/a/b", "/a/b/c", "/a/d", "/a//b/./c", "/a/b/../d", "/a/l", "/a/b/c/"];
+    let mut made = Vec::new();
+    for i in 0..1500 {
+        let directory = directories[random.below(8) as usize];
+        let real = ["/a", "/a/b", "/a/b/c", "/a/d", "/a/b/c", "/a/d", "/a/b/c", "/a/b/c"];
+        let real = real[directories.iter().position(|d| *d == directory).expect("one of them")];
+        match random.below(8) {
+            0..3 => {
+                let file = t.create(&format!("{directory}/f{i}"));
+                t.write(file, 0, 5000);
+                t.close(file);
+                made.push(format!("{real}/f{i}"));
+            }
+            3 if !made.is_empty() => {
+                let gone = made.swap_remove(random.below(made.len() as u64) as usize);
+                t.on(Op::Unlink, &gone);
+            }
+            4 => {
+                t.on(Op::Mkdir, &format!("{real}/dir{i}"));
+            }
+            5 => {
+                t.fails(Op::Access, &format!("{directory}/not{}", random.below(20)), posix::Errno::ENOENT);
+            }
+            6 => {
+                t.on(Op::Stat, directory);
+            }
+            _ if !made.is_empty() => {
+                let met = made[random.below(made.len() as u64) as usize].clone();
+                t.on(Op::Stat, &met);
+            }
+            _ => {}
+        }
+    }
+    t
+}
+
+/// Caches so small that names, inodes and blocks of directories come and go.
+fn cramped() -> SystemProfile {
+    let mut system = primes();
+    system.parameters.name_cache_entries = 7;
+    system.parameters.attribute_cache_files = 5;
+    system.parameters.data_cache_bytes = 40 * K;
+    system
+}
+
+#[test]
+fn batches_do_not_matter_where_directories_grow() {
+    for seed in 1..=8 {
+        let t = wandering(seed);
+        let whole = t.workload(t.calls());
+        let run = |w: &InMemory| predict(w, &[cramped()], &PredictOptions::default()).expect("a prediction");
+        let expected = run(&whole);
+        assert!(expected.systems[0].cache.name_misses > 500, "{:?}", expected.systems[0].cache);
+        for calls in [1, 13, 200] {
+            assert_eq!(run(&in_batches(&whole, calls)), expected, "seed {seed}, {calls} calls in a batch");
+        }
+    }
+}
+
+/// Which parts a thread gets, and when, decides nothing.
+#[test]
+fn threads_do_not_matter() {
+    let systems: Vec<SystemProfile> = (1..=5)
+        .map(|n| {
+            let mut system = primes();
+            system.parameters.data_cache_bytes = n * 16 * K;
+            system
+        })
+        .collect();
+    let t = wandering(3);
+    let workload = in_batches(&t.workload(t.calls()), 100);
+    let run = || {
+        let mut calls: Vec<Vec<(u64, f64)>> = vec![Vec::new(); systems.len()];
+        let options = PredictOptions::default();
+        let mut each = |call: PricedCall<'_>| calls[call.system].push((call.event.head.seq, call.ns));
+        let heard = predict_calls(&workload, &systems, &options, Some(&mut each)).expect("a prediction");
+        assert_eq!(predict(&workload, &systems, &options).expect("a prediction"), heard);
+        (heard, calls)
+    };
+    let one = std::thread::scope(|scope| {
+        let one_processor = scope.spawn(|| {
+            let mut first = CpuSet::new();
+            let all = sched_getaffinity(None).expect("its processors");
+            first.set((0..CpuSet::MAX_CPU).find(|&cpu| all.is_set(cpu)).expect("one"));
+            sched_setaffinity(None, &first).expect("one of them");
+            assert_eq!(std::thread::available_parallelism().expect("a number").get(), 1);
+            run()
+        });
+        one_processor.join().expect("no panic")
+    });
+    assert!(one.1.iter().all(|calls| calls.len() > 1000));
+    assert_eq!(run(), one);
 }
 
 #[test]
