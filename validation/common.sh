@@ -41,7 +41,8 @@ on_images() {
 take_down() {
     cd /
     for place in "$SCRATCH"/*; do
-        ! mountpoint -q "$place" || umount "$place" || true
+        # Who was stopped with the script may still be at its own end there.
+        ! mountpoint -q "$place" || umount "$place" 2>/dev/null || { sleep 2; umount "$place"; } || umount -l "$place" || true
     done
     rm -rf --one-file-system "$SCRATCH"
 }
