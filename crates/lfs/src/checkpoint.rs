@@ -218,6 +218,7 @@ impl Lfs {
         self.counters.superblocks += 1;
         self.turn = !self.turn;
         let cleaned = self.log.superblock_written(io);
+        self.rest_if_enough_is_clean();
         for segment in &cleaned {
             self.usage_of_changed(*segment);
         }

@@ -57,10 +57,7 @@ fn outcome(found: &[(u64, Found)], scale: Scale) -> Outcome {
         "greedy under uniform writes costs no more than a quarter above theory, whatever the segment's size",
         below == uniform.len(),
         format!("{below} of {}", uniform.len()),
-        Explain::because(
-            "summaries, inodes and the inode map go to the log with each write; the smaller the segment and the emptier the disk, the more of \
-             it they are",
-        ),
+        Explain::unknown(),
     ));
     let mut series: Vec<Series> = Vec::new();
     for (segment_kb, f) in found {

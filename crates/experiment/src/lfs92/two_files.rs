@@ -12,6 +12,7 @@ use lab::{Spec, System};
 use lfs::format::{IFILE_INO, Piece};
 use lfs::recover::partial_at;
 use posix::{At, Call, FileSystem as _, Mode, OpenFlags};
+use ufs::image::{Readable, data, resolve};
 
 pub(crate) const EXPERIMENT: Experiment = Experiment {
     key: "lfs92/two-files",
@@ -157,15 +158,7 @@ fn measure(name: &'static str, target: String, ends: Ends) -> Result<Found, Expe
             let bytes = payload::Image::full(image.into_store());
             let (recorded, disk) = record(Lab::recorded(volume, spec.device(None)?, setup, bytes)?, base, ends)?;
             let image = ffs::Image::open(disk, ffs::Search::Standard)?;
-            let both = has_both(|path, each| {
-                let (ino, inode) = image.resolve(path.as_bytes())?;
-                image.data(ino, &inode, &mut |_, bytes| {
-                    each(bytes);
-                    Ok(())
-                })?;
-                Ok(())
-            })?;
-            (recorded, of_ffs(&image)?, both)
+            (recorded, of_ffs(&image)?, has_both(&image)?)
         }
         System::Lfs(own) => {
             let mut store = Overlay::new(base.clone());
@@ -175,16 +168,8 @@ fn measure(name: &'static str, target: String, ends: Ends) -> Result<Found, Expe
             let (recorded, disk) = record(lab, base, ends)?;
             let mut image = lfs::Image::open(disk, lfs::Checkpoint::Newer)?;
             image.roll_forward()?;
-            let both = has_both(|path, each| {
-                let (ino, inode) = image.resolve(path.as_bytes())?;
-                image.data(ino, &inode, &mut |_, bytes| {
-                    each(bytes);
-                    Ok(())
-                })?;
-                Ok(())
-            })?;
             let stretches = of_lfs(&image, &recorded.log)?;
-            (recorded, stretches, both)
+            (recorded, stretches, has_both(&image)?)
         }
     };
     let writes = recorded.log.iter().map(|write| described(write, &stretches, recorded.returned_ns)).collect();
@@ -313,16 +298,19 @@ fn paths() -> impl Iterator<Item = &'static str> {
     FILES.iter().flat_map(|(directory, path, _)| [*directory, *path])
 }
 
-/// Whether both files are on the disk, as long as they were made and with every byte that was given; `read` hands over one's data.
-fn has_both(
-    read: impl Fn(&str, &mut dyn FnMut(&[u8])) -> Result<(), ExperimentError>,
-) -> Result<bool, ExperimentError> {
+/// Whether both files are on the disk, as long as they were made and with every byte that was given.
+fn has_both<R: Readable>(image: &R) -> Result<bool, ExperimentError>
+where
+    ExperimentError: From<R::Error>,
+{
     let mut both = true;
     for (_, path, byte) in FILES {
         let (mut given, mut other) = (0, 0);
-        read(path, &mut |bytes| {
+        let (ino, inode) = resolve(image, path.as_bytes())?;
+        data(image, ino, &inode, &mut |_, bytes| {
             let same = bytes.iter().filter(|found| **found == byte).count() as u64;
             (given, other) = (given + same, other + bytes.len() as u64 - same);
+            Ok(())
         })?;
         both &= (given, other) == (FILE_BYTES, 0);
     }

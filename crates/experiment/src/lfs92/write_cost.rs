@@ -276,7 +276,7 @@ fn claims(outcome: &mut Outcome, found: &[Found]) {
         "greedy does worse with locality than without",
         2 * worse > of,
         format!("write cost is higher at {worse} of {of} utilisations from 60 %"),
-        Explain::Agrees,
+        Explain::unknown(),
     ));
     let lower =
         greedy.iter().zip(&benefit).filter(|((u, _), _)| *u >= 0.6).all(|((_, greedy), (_, benefit))| benefit < greedy);

@@ -273,8 +273,7 @@ fn claims(outcome: &mut Outcome, found: &[Found], scale: Scale) {
             shown(Cleaner::AtNeed)
         ),
         Explain::because(format!(
-            "the cleaner reads in bursts too, in {} of them: once it has worked it begins again as soon as a segment is taken, and not at its \
-             lower mark. So a cleaner that does not look for idle time, with the same marks, is as good (cleaned ahead of need: {})",
+            "the cleaner reads in bursts too, in {} of them; one that does not look for idle time, with the same marks: {}",
             of(Cleaner::Idle).filter(fits).map(|f| format!("{:.0} %", 100.0 * f.begun)).collect::<Vec<_>>().join(" and "),
             shown(Cleaner::Ahead)
         )),

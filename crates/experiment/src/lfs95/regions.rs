@@ -59,7 +59,13 @@ impl State {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum System {
     Lfs,
+    /// The same log, with a cleaner that does not begin while the files are made and read: what is clean after the hour is enough.
+    LfsAtRest,
     Ffs,
+}
+
+impl System {
+    const ALL: [System; 3] = [System::Lfs, System::LfsAtRest, System::Ffs];
 }
 
 /// LFS over FFS.
@@ -106,8 +112,7 @@ fn run(bench: &mut Bench<'_>) -> Result<Outcome, ExperimentError> {
     let size_bytes: u64 = bench.pick(48 << 20, 512 << 20);
     let used: &[f64] = bench.pick(&USED[..1], &USED);
     let (with, seed) = (file_size::sequential(bench), bench.seed());
-    let points: Vec<(f64, System)> =
-        used.iter().flat_map(|share| [System::Lfs, System::Ffs].map(|system| (*share, system))).collect();
+    let points: Vec<(f64, System)> = used.iter().flat_map(|share| System::ALL.map(|system| (*share, system))).collect();
     let found = each(bench, "used file systems", &points, |(share, system)| {
         let filled = fill(*system, size_bytes, *share, seed)?;
         let mut at = Vec::new();
@@ -118,10 +123,12 @@ fn run(bench: &mut Bench<'_>) -> Result<Outcome, ExperimentError> {
         }
         Ok(at)
     })?;
-    for (share, pair) in used.iter().zip(found.chunks_exact(2)) {
-        let [lfs, ffs] = pair else { continue };
-        for ((kb, lfs), ffs) in sizes.iter().zip(lfs).zip(ffs) {
+    let mut at_rest = Vec::new();
+    for (share, systems) in used.iter().zip(found.chunks_exact(System::ALL.len())) {
+        let [lfs, resting, ffs] = systems else { continue };
+        for (((kb, lfs), resting), ffs) in sizes.iter().zip(lfs).zip(resting).zip(ffs) {
             leads.extend(PHASES.map(|phase| lead(State::Used(*share), phase, *kb, [lfs, ffs])));
+            at_rest.push(lead(State::Used(*share), Phase::Read, *kb, [resting, ffs]));
         }
     }
     let updates = tpcb::leads(bench)?;
@@ -130,7 +137,8 @@ fn run(bench: &mut Bench<'_>) -> Result<Outcome, ExperimentError> {
         .parameter("machine", MACHINE)
         .parameter("drive", DRIVE)
         .parameter("new file systems", "as in lfs95/file-size: FFS m8r0, LFS without its cleaner")
-        .parameter("used ones, LFS", lfs_target(size_bytes))
+        .parameter("used ones, LFS", lfs_target(System::Lfs, size_bytes))
+        .parameter("used ones, LFS whose cleaner rests", lfs_target(System::LfsAtRest, size_bytes))
         .parameter(
             "used ones",
             format!(
@@ -143,6 +151,10 @@ fn run(bench: &mut Bench<'_>) -> Result<Outcome, ExperimentError> {
         .parameter("random updates", "as in lfs95/tpcb")
         .parameter("level", format!("neither is {LEVEL} times as fast as the other"));
     show(&mut outcome, &leads, &updates);
+    for lead in &at_rest {
+        let what = format!("read, {}, {} KB, a cleaner that rests meanwhile: LFS over FFS", lead.state.name(), lead.kb);
+        outcome.row(Row::new(what, Unit::Ratio, Published::NONE, lead.ratio, Explain::Agrees));
+    }
     claims(&mut outcome, &leads, &updates);
     Ok(outcome)
 }
@@ -152,15 +164,16 @@ fn lead(state: State, phase: Phase, kb: u64, [lfs, ffs]: [&AtSize; 2]) -> Lead {
 }
 
 /// Segments as the publication has them; cleaned when few are clean.
-fn lfs_target(size_bytes: u64) -> String {
+fn lfs_target(system: System, size_bytes: u64) -> String {
     let segment = if size_bytes > 64 << 20 { "1M" } else { "128K" };
-    format!("lfs:bsize=8K,fsize=1K,segment={segment},idle=0,size={size_bytes}@{DRIVE}")
+    let low = if system == System::LfsAtRest { "low=1," } else { "" };
+    format!("lfs:{low}bsize=8K,fsize=1K,segment={segment},idle=0,size={size_bytes}@{DRIVE}")
 }
 
 /// A file system of which files have been removed.
 fn fill(system: System, size_bytes: u64, share: f64, seed: u64) -> Result<Box<dyn FileSystem>, ExperimentError> {
     let mut fs: Box<dyn FileSystem> = match system {
-        System::Lfs => Box::new(log(&lfs_target(size_bytes), MACHINE)?),
+        System::Lfs | System::LfsAtRest => Box::new(log(&lfs_target(system, size_bytes), MACHINE)?),
         System::Ffs => Box::new(laboratory(file_system_with(size_bytes, 0, POSITIONS, WORDS)?)?),
     };
     let mut random = Xoshiro256PlusPlus::seed_from_u64(seed);

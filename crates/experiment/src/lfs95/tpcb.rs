@@ -79,13 +79,12 @@ impl Change {
         matches!(self, Change::IndirectLate | Change::AllAtOnceIndirectLate)
     }
 
-    /// Low and high water of clean segments, percent.
-    fn water(self, utilisation: f64) -> (u32, u32) {
-        if matches!(self, Change::LateCleaner | Change::LateCleanerNoComputing) {
-            return (2, 4);
+    /// Low and high water of clean segments, percent: the cleaner has one mark, so that they are as near as they can be.
+    fn water(self, utilisation: f64) -> u32 {
+        match self {
+            Change::LateCleaner | Change::LateCleanerNoComputing => 2,
+            _ => (BUSY_LIM * (1.0 - utilisation) * 100.0).round() as u32,
         }
-        let low = (BUSY_LIM * (1.0 - utilisation) * 100.0).round() as u32;
-        (low, low + 1)
     }
 }
 
@@ -110,7 +109,7 @@ impl System {
     fn target(self, scale: Scale, utilisation: f64, but: Change) -> String {
         let size = if scale == Scale::Full { "960M" } else { "48M" };
         let segment = segment_bytes(scale);
-        let (low, high) = but.water(utilisation);
+        let water = but.water(utilisation);
         let memory = segment_bytes(scale) * if but == Change::Together { 4 } else { NUM_TO_CLEAN };
         let indirect = if but.keeps_back() { "late" } else { "with" };
         let idle = if but.cleans_all() { "" } else { "idle=0," };
@@ -125,7 +124,7 @@ impl System {
             }
             System::WithoutCleaner => log("off,low=0"),
             System::WithCleaner if but.cleans_all() => log(&format!("cost-benefit,cleaning=all,memory={memory}")),
-            System::WithCleaner => log(&format!("cost-benefit,low={low},high={high},memory={memory}")),
+            System::WithCleaner => log(&format!("cost-benefit,low={water},high={water},memory={memory}")),
         }
     }
 }

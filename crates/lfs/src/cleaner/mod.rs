@@ -25,8 +25,25 @@ use ufs::live::Files as _;
 /// With few clean segments at least so many are cleaned together whatever the memory: each pass costs a checkpoint.
 const NEEDED_SEGMENTS: usize = 8;
 
+/// The low-water mark is so many segments at least, or a third of all if that is fewer.
+const LOW_MIN: u32 = 6;
+/// The high-water mark is so many more at least.
+const BETWEEN_MIN: u32 = 2;
+
 /// Bytes that [`needed_bytes`](Lfs::needed_bytes) counts for a file that has become dirty.
 const INODE_ROOM: u64 = 512;
+
+/// Why the daemon works.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Round {
+    /// It does not, before fewer segments are clean than the low-water mark says, or nobody calls for long enough.
+    #[default]
+    Resting,
+    /// Nobody called. When somebody does, it stops.
+    Idle,
+    /// Too few segments were clean: it goes on to the high-water mark, whoever calls.
+    Short,
+}
 
 /// What the cleaner is doing.
 #[derive(Clone, Debug, Default)]
@@ -35,13 +52,12 @@ pub(crate) struct Cleaner {
     pub(crate) moving: Moving,
     /// Segments that the daemon has read, with their turns.
     read: Vec<(SegNo, u32)>,
-    /// Whether it is on its way from the low-water mark to the high one.
-    active: bool,
+    round: Round,
     /// Segments that the log had taken when nothing was worth cleaning: not again before it has taken another.
     idle_since: Option<u64>,
     /// Segments that the log had taken when all of them had been cleaned.
     swept: Option<u64>,
-    /// The most clean segments since it became active.
+    /// The most clean segments since this round began.
     best: u32,
     /// Segments moved since there were that many, and since anybody else wanted room.
     fruitless: u32,
@@ -69,20 +85,25 @@ fn share(nseg: u32, percent: u32) -> u32 {
 }
 
 impl Lfs {
-    /// Fewer clean segments than this: the daemon works.
-    fn low_water(&self) -> u32 {
-        if self.options.low_percent == 0 || self.options.cleaning == Cleaning::All {
-            return 0;
-        }
-        let wanted = share(self.g.nseg, self.options.low_percent).max(6).min(self.g.nseg / 3);
-        // On a full disk the fewer are clean, the emptier are the others; but nobody should have to wait.
-        wanted.min(((self.slack_segments() / 3.0) as u32).max(self.reserve_segments() + 1))
+    /// With fewer clean segments than the first of these the daemon works, until there are as many as the second.
+    fn marks(&self) -> (u32, u32) {
+        let works = self.options.low_percent > 0 && self.options.cleaning == Cleaning::Ahead;
+        let low =
+            if works { share(self.g.nseg, self.options.low_percent).max(LOW_MIN.min(self.g.nseg / 3)) } else { 0 };
+        let high = share(self.g.nseg, self.options.high_percent).max(low + BETWEEN_MIN);
+        // On a full disk the fewer are clean, the emptier are the others: both come down alike. But nobody should have to wait.
+        let most = self.slack_segments() / 2.0;
+        let down = (most / f64::from(high)).min(1.0);
+        let low = low.min(((f64::from(low) * down) as u32).max(self.reserve_segments() + 1));
+        (low, high.min(most as u32).max(low + BETWEEN_MIN))
     }
 
-    /// It goes on until there are so many.
+    fn low_water(&self) -> u32 {
+        self.marks().0
+    }
+
     fn high_water(&self) -> u32 {
-        let wanted = share(self.g.nseg, self.options.high_percent);
-        wanted.min((self.slack_segments() / 2.0) as u32).max(self.low_water() + 2)
+        self.marks().1
     }
 
     /// Whether the daemon has to work now.
@@ -90,8 +111,17 @@ impl Lfs {
         if !self.cleaner.read.is_empty() {
             return true;
         }
-        let below = if self.cleaner.active { self.high_water() } else { self.low_water() };
+        let (low, high) = self.marks();
+        let below = if self.cleaner.round == Round::Short { high } else { low };
         self.log.clean < below && self.cleaner.idle_since != Some(self.log.taken)
+    }
+
+    /// Ends the daemon's round if enough segments are clean. Told when segments become clean, whoever has cleaned them, and before room
+    /// is taken: files that grow or go move the marks. When the daemon is next asked, some may have been taken again.
+    pub(crate) fn rest_if_enough_is_clean(&mut self) {
+        if self.cleaner.round != Round::Resting && self.log.clean >= self.high_water() {
+            self.cleaner.round = Round::Resting;
+        }
     }
 
     /// How long nobody may have called before it works in idle time; `None` if there is nothing to do.
@@ -117,12 +147,18 @@ impl Lfs {
             self.cleaner.fruitless += victims.len().max(1) as u32;
             return victims.is_empty() || self.move_live(cx, &victims).is_ok();
         }
-        let was_active = self.cleaner.active;
-        self.cleaner.active = self.log.clean < self.high_water();
-        if !self.cleaner.active {
+        self.rest_if_enough_is_clean();
+        if self.log.clean >= self.high_water() {
             return false;
         }
-        if !was_active || self.log.clean > self.cleaner.best {
+        let last = self.cleaner.round;
+        if last == Round::Resting {
+            self.cleaner.round = Round::Idle;
+        }
+        if self.log.clean < self.low_water() {
+            self.cleaner.round = Round::Short;
+        }
+        if last == Round::Resting || self.log.clean > self.cleaner.best {
             self.cleaner.best = self.log.clean;
             self.cleaner.fruitless = 0;
         }
@@ -147,8 +183,12 @@ impl Lfs {
             return true;
         }
         if victims.is_empty() {
+            // What has become empty may be the room that moving others takes.
+            if self.log.has_emptied() && self.checkpoint_twice(cx).is_ok() && self.log.clean > before {
+                return true;
+            }
             self.give_up();
-            return self.log.has_emptied() && self.checkpoint_twice(cx).is_ok() && self.log.clean > before;
+            return false;
         }
         self.read_segments(cx, &victims);
         let turn = |number: &SegNo| self.log.segments.get(number.0 as usize).map_or(0, |segment| segment.turn);
@@ -159,7 +199,7 @@ impl Lfs {
     /// There is nothing to gain before the log has taken another segment.
     fn give_up(&mut self) {
         self.cleaner.idle_since = Some(self.log.taken);
-        self.cleaner.active = false;
+        self.cleaner.round = Round::Resting;
     }
 
     /// Cleans in the name of whoever needs room: writes what is dirty, makes clean what is empty, and moves what is live if that

@@ -125,6 +125,7 @@ impl Lfs {
     /// which whoever calls waits for.
     pub(crate) fn make_room(&mut self, cx: &mut Cx, bytes: u64, reserve: u64) -> Result<(), Errno> {
         self.cleaner.room_is_wanted();
+        self.rest_if_enough_is_clean();
         let wanted = with_overhead(bytes) + reserve;
         if self.needed_bytes(cx) + wanted <= self.log.room_bytes() {
             return Ok(());

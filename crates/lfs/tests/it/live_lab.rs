@@ -56,22 +56,13 @@ fn run(words: &str, pause_ms: u64) -> Done {
 fn run_on(size_bytes: u64, words: &str, pause_ms: u64) -> Done {
     let disk = Arc::new(Mutex::new(MemoryStore(Vec::new())));
     let mut lab = lab_of(size_bytes, words, &disk);
-    let write = |lab: &mut Lab<Lfs>, n: usize, turn: usize| {
-        let path = format!("file {n}");
-        let flags = if turn == 0 { OpenFlags::CREATE_NEW } else { OpenFlags::WRITE };
-        let fd = open(lab, &path, flags);
-        let data = content(n, turn);
-        let call = Call::Write { fd, offset: Some(0), len_bytes: data.len() as u64, data: Some(&data) };
-        assert!(lab.call(&call).result.is_ok());
-        assert!(lab.call(&Call::Close { fd }).result.is_ok());
-    };
     let mut turns = vec![0; 300];
-    (0..300).for_each(|n| write(&mut lab, n, 0));
+    filled(&mut lab);
     for step in 1..600 {
         // Nine of ten writes to a tenth of the files.
         let n = if step % 10 == 0 { step * 37 % 300 } else { step * 7 % 30 };
         turns[n] = step;
-        write(&mut lab, n, step);
+        write_file(&mut lab, n, step);
         lab.pause_ns(pause_ms * 1_000_000);
     }
     let (counters, device) = (lab.volume().counters().clone(), lab.counters().device);
@@ -165,6 +156,87 @@ fn idle_time_is_used_if_it_may_be() {
     let idle = run("low=0,high=40,idle=50", 100);
     assert!(idle.counters.cleaner.stalls < busy.counters.cleaner.stalls, "{:?} {:?}", idle.counters, busy.counters);
     assert!(idle.counters.cleaner.segments > 20, "{:?}", idle.counters);
+}
+
+/// Makes 300 files of 16 KB.
+fn filled(lab: &mut Lab<Lfs>) {
+    (0..300).for_each(|n| write_file(lab, n, 0));
+}
+
+/// Writes file `n` anew.
+fn write_file(lab: &mut Lab<Lfs>, n: usize, turn: usize) {
+    let path = format!("file {n}");
+    let flags = if turn == 0 { OpenFlags::CREATE_NEW } else { OpenFlags::WRITE };
+    let fd = open(lab, &path, flags);
+    let data = content(n, turn);
+    let call = Call::Write { fd, offset: Some(0), len_bytes: data.len() as u64, data: Some(&data) };
+    assert!(lab.call(&call).result.is_ok());
+    assert!(lab.call(&Call::Close { fd }).result.is_ok());
+}
+
+/// The file that is written at a step: nine of ten times one of a tenth of them. So segments that are not new keep something live.
+fn mostly_hot(step: usize) -> usize {
+    if step.is_multiple_of(10) { step / 10 * 37 % 300 } else { step * 7 % 30 }
+}
+
+/// Clean segments besides the one that the log takes next, and how many have been cleaned so far.
+fn clean_and_cleaned(lab: &Lab<Lfs>) -> (u32, u64) {
+    (lab.volume().clean_segments().0 - 1, lab.volume().counters().cleaner.segments)
+}
+
+#[test]
+fn the_daemon_rests_between_its_marks() {
+    let disk = Arc::new(Mutex::new(MemoryStore(Vec::new())));
+    let mut lab = lab_of(2 * SIZE, "low=10,high=30,idle=0,memory=512K", &disk);
+    filled(&mut lab);
+    let segments = lab.volume().clean_segments().1;
+    let (low, high) = (segments * 10 / 100, segments * 30 / 100);
+    // What is seen is a step late: a step takes a segment or two.
+    let near = 4;
+    // How many had been cleaned when the daemon came to its rest, and the fewest clean ones since.
+    let mut rest: Option<(u64, u32)> = None;
+    let mut rests = Vec::new();
+    for turn in 1..6000 {
+        write_file(&mut lab, mostly_hot(turn), turn);
+        lab.pause_ns(20_000_000);
+        let (clean, cleaned) = clean_and_cleaned(&lab);
+        rest = match rest {
+            None => (clean + near >= high).then_some((cleaned, clean)),
+            Some((before, fewest)) if cleaned == before => Some((before, fewest.min(clean))),
+            Some((_, fewest)) => {
+                rests.push(fewest);
+                None
+            }
+        };
+    }
+    assert!(rests.len() >= 5, "{rests:?}");
+    assert!(rests.iter().all(|fewest| *fewest <= low + near), "from {high} on down to {low}: {rests:?}");
+}
+
+#[test]
+fn cleaning_in_idle_time_ends_when_somebody_calls() {
+    let disk = Arc::new(Mutex::new(MemoryStore(Vec::new())));
+    let mut lab = lab_of(2 * SIZE, "low=5,high=45,memory=256K,idle=50", &disk);
+    filled(&mut lab);
+    let segments = lab.volume().clean_segments().1;
+    let (low, high) = (segments * 5 / 100, segments * 45 / 100);
+    let (mut interrupted, mut in_idle_time) = (0, 0);
+    for burst in 0..100 {
+        let before = clean_and_cleaned(&lab).1;
+        lab.pause_ns(150_000_000);
+        let (clean, cleaned) = clean_and_cleaned(&lab);
+        in_idle_time += cleaned - before;
+        for step in burst * 30 + 1..=burst * 30 + 30 {
+            write_file(&mut lab, mostly_hot(step), step);
+        }
+        let (clean_after, cleaned_after) = clean_and_cleaned(&lab);
+        if cleaned > before && clean < high && clean_after >= low {
+            interrupted += 1;
+            // The two segments of a pass that has begun are cleaned to the end.
+            assert!(cleaned_after - cleaned <= 2, "burst {burst}: {}", cleaned_after - cleaned);
+        }
+    }
+    assert!(interrupted >= 5, "{interrupted} interrupted, {in_idle_time} in idle time");
 }
 
 #[test]
