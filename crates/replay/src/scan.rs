@@ -365,6 +365,16 @@ impl Scanner {
         let Some(errno) = e.head.errno else { return };
         self.refusals.note(e, batch);
         let follow = e.head.flags & flag::NOFOLLOW == 0;
+        // A mode that was refused is not, where the replay's user owns the directory.
+        let refused = match &e.call {
+            Call::Chmod { at, .. } => at.path.and_then(|path| match self.names.walk(batch.paths.get(path), follow) {
+                Walk::Found { node, .. } => Some(node),
+                _ => None,
+            }),
+            Call::Fchmod { of, .. } => of.ofd.and_then(|ofd| self.open.get(&ofd)?.0),
+            _ => None,
+        };
+        self.modes_set.extend(refused.map(|node| (e.head.seq, node)));
         let (path, kind) = match (errno, &e.call) {
             (Errno::EEXIST, Call::Open { at, .. }) => (at.path, Some(FileKind::File)),
             (Errno::EEXIST, Call::Mkdir { at, .. }) => (at.path, Some(FileKind::Directory)),

@@ -146,6 +146,23 @@ fn what_was_read_is_read_again_where_asked_for() {
     assert_eq!(replayed(&ops), left);
 }
 
+/// Found by planning `cp`, which copies in the kernel: no read was planned.
+#[test]
+fn a_copy_in_the_kernel_reads_its_source() {
+    let work = tempfile::tempdir().expect("a directory");
+    let trace = "\
+1 1700000000.000000 openat(AT_FDCWD</w>, \"/elsewhere/read\", O_RDONLY) = 3</elsewhere/read> <0.000001>
+1 1700000000.100000 openat(AT_FDCWD</w>, \"copy\", O_WRONLY|O_CREAT|O_TRUNC, 0666) = 4</w/copy> <0.000001>
+1 1700000000.200000 copy_file_range(3</elsewhere/read>, NULL, 4</w/copy>, NULL, 700, 0) = 700 <0.000001>
+1 1700000000.300000 copy_file_range(3</elsewhere/read>, NULL, 4</w/copy>, NULL, 700, 0) = 77 <0.000001>
+1 1700000000.400000 +++ exited with 0 +++
+";
+    let options = ProfileOptions { reads: true, ..ProfileOptions::default() };
+    let (_, ops) = planned(&profile_of(work.path(), trace), &options, 1 << 30).expect("a plan");
+    let reads = ops.iter().filter(|op| op.kind == OpKind::Read).map(|op| (op.offset_bytes, op.size_bytes));
+    assert_eq!(reads.collect::<Vec<_>>(), [(0, 700), (700, 77)]);
+}
+
 #[test]
 fn runs_on_the_same_tree_end_as_one_run_does() {
     let work = tempfile::tempdir().expect("a directory");

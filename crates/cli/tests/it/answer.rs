@@ -41,6 +41,26 @@ fn five_lines_answer_and_details_have_the_rest() {
     assert!(one.contains("* Time: ") && !one.contains("By how much"), "{one}");
 }
 
+/// A workload without a call of a file system had a winner, with a probability of 100 %.
+#[test]
+fn where_nothing_is_asked_of_a_file_system_nobody_wins() {
+    let d = two_systems();
+    for (calls, said) in [
+        ("1 1700000000.0 exit_group(0) = ?\n", "no call of the workload"),
+        (
+            "1 1700000000.0 openat(AT_FDCWD</w>, \"/proc/self/maps\", O_RDONLY) = 3</proc/self/maps> <0.000001>\n\
+             1 1700000000.5 close(3</proc/self/maps>) = 0 <0.000001>\n",
+            "none of 2 calls of the workload",
+        ),
+    ] {
+        std::fs::write(d.path().join("nothing.txt"), calls).unwrap();
+        succeeds(&run(d.path(), &["import", "nothing.txt", "-o", "nothing.workload", "--overwrite"]));
+        let found = predict(d.path(), &["nothing.workload", "slow.system", "fast.system"]);
+        assert!(found.contains("Nothing to predict") && found.contains(said), "{found}");
+        assert!(!found.contains("Fastest"), "{found}");
+    }
+}
+
 #[test]
 fn several_workloads_make_a_matrix() {
     let d = two_systems();

@@ -52,6 +52,13 @@ fn sentences(
     let (Some(first), Some(fastest)) = (ranking.systems.first(), order.first()) else {
         return vec!["There is no system to predict for.".to_owned()];
     };
+    if order.iter().all(|system| system.calls == 0) {
+        let events = prediction.coverage.events;
+        return vec![format!(
+            "Nothing to predict: {} of the workload asks anything of a file system.",
+            none_of(events)
+        )];
+    }
     let mut sentences = vec![which(ranking, first, run_time)];
     if ranking.systems.len() > 1 {
         sentences.push(by_how_much(ranking));
@@ -60,6 +67,14 @@ fn sentences(
     sentences.push(how_sure(prediction, ranking, first, order));
     sentences.push(next(workload, prediction, ranking, order));
     sentences
+}
+
+fn none_of(events: u64) -> String {
+    match events {
+        0 => "no call".to_owned(),
+        1 => "not the one call".to_owned(),
+        more => format!("none of {} calls", show::count(more)),
+    }
 }
 
 fn total(ranked: &Ranked) -> String {

@@ -482,6 +482,34 @@ fn a_name_that_comes_back_unseen_is_rebuilt_once() {
     assert_eq!(found("mkdir"), Some((2, 2)), "nothing that is replayed makes the two again: {calls:?}");
 }
 
+/// Found by `chmod -R 644` on what was somebody else's: it was refused (`EPERM`), the replay's user owns what it has made, and no call after it got through
+/// the directory; on `/` the replay stopped. As an ordinary user: nothing is closed to root.
+#[test]
+fn a_mode_that_was_refused_closes_no_directory() {
+    if !testkit::as_ordinary_user("replay::a_mode_that_was_refused_closes_no_directory") {
+        return;
+    }
+    let target = tempfile::tempdir().unwrap();
+    let entries = [("/d", FileKind::Directory), ("/d/f", FileKind::File)];
+    let entries = entries.map(|(path, kind)| SnapshotEntry::implied(path.into(), kind));
+    let mut batch = Batch::default();
+    let calls = [(Op::Stat, "/d/f"), (Op::Chmod, "/d"), (Op::Stat, "/d/f"), (Op::Chmod, "/"), (Op::Stat, "/d/f")];
+    for (seq, (op, path)) in (0..).zip(calls) {
+        let path = Some(batch.paths.intern(path.as_bytes()));
+        let refused = op == Op::Chmod;
+        let (errno, ret) = if refused { (posix::Errno::EPERM.0, -1) } else { (0, 0) };
+        let mode = refused.then_some(0o644);
+        batch.events.push(Row { path, dur_ns: 10, errno, ret, mode, ..Row::new(seq, 1000 * seq, op) }.into());
+    }
+    let traced = Traced { batches: vec![batch], snapshot: Snapshot::from_entries(entries.into()) };
+    for initially in [Initially::Rebuilt, Initially::Cold, Initially::Warm] {
+        let (mounted, result) = replay_in(target.path(), &traced, &ReplayOptions { initially, ..checking() });
+        let calls = |name: &str| result.per_op.iter().find(|op| op.op == name).map(|op| (op.count, op.failed));
+        assert_eq!((calls("stat"), calls("chmod")), (Some((3, 0)), Some((2, 0))));
+        fs::remove_dir_all(mounted.path().join("root")).unwrap();
+    }
+}
+
 /// Found by recording bsdtar: the replay put locks in the place of 2,045 `fcntl(F_GETFL)`, and the kernel refused them.
 #[test]
 fn flags_of_a_descriptor_are_no_locks() {

@@ -151,7 +151,15 @@ impl Scribe {
                 let file = self.opened(&range.of, batch);
                 self.read_from(file, range.offset, event.head.ret);
             }
-            Call::Copy { to, .. } => {
+            Call::MapRead(of) if self.reads => {
+                let file = self.file(None, path(of.path), of.size_before);
+                self.read_from(file, of.offset, event.head.ret);
+            }
+            Call::Copy { from, offset, to, .. } => {
+                if self.reads {
+                    let file = self.opened(&from, batch);
+                    self.read_from(file, offset, event.head.ret);
+                }
                 let file = self.file(to.ofd, path(to.path), None);
                 self.write(file, to.offset, event.head.ret);
             }
