@@ -191,26 +191,24 @@ fn the_daemon_rests_between_its_marks() {
     filled(&mut lab);
     let segments = lab.volume().clean_segments().1;
     let (low, high) = (segments * 10 / 100, segments * 30 / 100);
-    // What is seen is a step late: a step takes a segment or two.
-    let near = 4;
-    // How many had been cleaned when the daemon came to its rest, and the fewest clean ones since.
-    let mut rest: Option<(u64, u32)> = None;
-    let mut rests = Vec::new();
-    for turn in 1..6000 {
-        write_file(&mut lab, mostly_hot(turn), turn);
+    // Steps in which nothing was cleaned, one after the other: clean segments before the first and after the last.
+    let mut rests: Vec<(u32, u32, u32)> = Vec::new();
+    let mut last = clean_and_cleaned(&lab);
+    for step in 1..6000 {
+        write_file(&mut lab, mostly_hot(step), step);
         lab.pause_ns(20_000_000);
-        let (clean, cleaned) = clean_and_cleaned(&lab);
-        rest = match rest {
-            None => (clean + near >= high).then_some((cleaned, clean)),
-            Some((before, fewest)) if cleaned == before => Some((before, fewest.min(clean))),
-            Some((_, fewest)) => {
-                rests.push(fewest);
-                None
-            }
-        };
+        let now = clean_and_cleaned(&lab);
+        match rests.last_mut() {
+            Some((steps, _, after)) if now.1 == last.1 => (*steps, *after) = (*steps + 1, now.0),
+            _ => rests.push((0, now.0, now.0)),
+        }
+        last = now;
     }
-    assert!(rests.len() >= 5, "{rests:?}");
-    assert!(rests.iter().all(|fewest| *fewest <= low + near), "from {high} on down to {low}: {rests:?}");
+    // A pass takes some steps, and what is seen is a step or two late: a few segments.
+    rests.retain(|(steps, ..)| *steps > 50);
+    let near = 8;
+    let whole = |(_, before, after): &(u32, u32, u32)| *before + near >= high && *after <= low + near;
+    assert!(rests.len() >= 5 && rests.iter().rev().skip(1).all(whole), "from {high} down to {low}: {rests:?}");
 }
 
 #[test]
