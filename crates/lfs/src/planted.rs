@@ -11,6 +11,10 @@ pub enum Bug {
     UnfinishedCounts,
     /// What is behind the checkpoint does not count.
     NoRollForward,
+    /// Recovery writes into a segment that is empty by the checkpoint it starts from, whatever the other one leads into.
+    EmptyByOne,
+    /// Recovery takes a segment for clean because the log names it as next, though a checkpoint leads into it.
+    NextIsClean,
     /// An inode without links in the log does not free the file.
     GoneStays,
     /// A summary does not wait for its blocks to be on the medium.

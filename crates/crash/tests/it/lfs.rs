@@ -300,31 +300,38 @@ fn a_log_that_is_cleaned_as_a_whole() {
     assert!(events("times all was cleaned") > 2 && events("with the cleaner's writes") > 0, "{tally:#?}");
 }
 
-/// States whose recovery, interrupted anywhere, could not be recovered: it wrote into a segment that a checkpoint on the disk leads into.
-/// Seed 10: the log names one as next that is clean, as superblocks say that are not on the disk. Seed 66: the newer checkpoint knows
-/// one as empty, and the older one leads into it.
+/// A state whose recovery, interrupted, could not be recovered: it wrote into a segment that a checkpoint on the disk leads into.
+/// Found with seed 10: the log names one as next that is clean, as superblocks say that are not on the disk. And with seed 66: the newer checkpoint
+/// knows one as empty, and the older one leads into it. Either bug, planted again, shows in this state. Where the log does
+/// its work in another order, other states do: those in which what recovery writes depends on the bug are few.
 #[test]
 fn recovery_spares_what_a_checkpoint_leads_into() {
-    for (seed, run, state) in [(10, 1, "421.3"), (66, 2, "976.1")] {
-        let life = Life::new(seed, Planted::NONE);
-        let (ran, plan) = (life.run(run, 900), Life::plan(seed));
-        let image = image_of(&ran.history, plan, state.parse().unwrap()).unwrap();
-        let bytes = Frozen(image.into());
-        let found = life.subject.recover(&mut Overlay::new(bytes.clone())).unwrap().found;
-        let log = life.subject.recovery_log(&bytes).unwrap();
-        let mut crash = Crash::new(bytes, &log, plan);
-        let mut looked = 0;
+    let (seed, run, state) = (66, 2, "128.1");
+    let (ran, plan) = (Life::new(seed, Planted::NONE).run(run, 900), Life::plan(seed));
+    let bytes = Frozen(image_of(&ran.history, plan, state.parse().unwrap()).unwrap().into());
+    let interrupted = |planted| {
+        let subject = Life::new(seed, planted).subject;
+        let found = subject.recover(&mut Overlay::new(bytes.clone())).unwrap().found;
+        let log = subject.recovery_log(&bytes).unwrap();
+        let mut crash = Crash::new(bytes.clone(), &log, plan);
+        let (mut looked, mut failed) = (0, Vec::new());
         while let Some(point) = crash.next_point().unwrap() {
             for choice in 0..point.choices {
                 crash.lay(&point, choice).unwrap();
-                let at = format!("seed {seed}, {state}/{}.{choice}", point.number);
-                let recovered = life.subject.recover(&mut Overlay::new(crash.disk()));
-                assert_eq!(recovered.unwrap_or_else(|why| panic!("{at}: {why:?}")).found, found, "{at}");
+                let recovered = subject.recover(&mut Overlay::new(crash.disk()));
+                if recovered.as_ref().is_ok_and(|recovered| recovered.found != found) || recovered.is_err() {
+                    failed.push(format!("{}.{choice}", point.number));
+                }
                 crash.lift().unwrap();
                 looked += 1;
             }
         }
         assert!(looked > 3, "{looked}");
+        failed
+    };
+    assert_eq!(interrupted(Planted::NONE), [""; 0]);
+    for bug in [Bug::NextIsClean, Bug::EmptyByOne] {
+        assert!(!interrupted(Planted::all(&[bug])).is_empty(), "{bug:?} shows in this state no more");
     }
 }
 
