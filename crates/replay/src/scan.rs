@@ -365,7 +365,7 @@ impl Scanner {
         let Some(errno) = e.head.errno else { return };
         self.refusals.note(e, batch);
         let follow = e.head.flags & flag::NOFOLLOW == 0;
-        // A mode that was refused is not, where the replay's user owns the directory.
+        // A refused chmod succeeds in the replay, whose user owns what it made: it must not close a directory.
         let refused = match &e.call {
             Call::Chmod { at, .. } => at.path.and_then(|path| match self.names.walk(batch.paths.get(path), follow) {
                 Walk::Found { node, .. } => Some(node),

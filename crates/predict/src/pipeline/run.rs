@@ -219,7 +219,7 @@ pub(super) fn pass<'p>(
                 counter.count(event, note);
             }
             let here = own.as_mut().is_none_or(|(groups, sink)| take_part(groups, part, sink));
-            // Who has hung up has a reason, found below.
+            // A thread that takes no more has failed, or its systems must split: both are looked for below.
             here && behind.iter().all(|parts| parts.send(part.clone()).is_ok())
         })
     })?;

@@ -207,7 +207,7 @@ impl Preprocess {
         }
         let last = self.tree.slot(walked.slot).name;
         let slashes = name.iter().rev().take_while(|&&b| b == b'/').count();
-        // A dot is looked up by no name.
+        // A path that ends in a dot has looked up another name last.
         if self.tree.names.get(last) == &name[..name.len() - slashes] {
             self.memos[path.0 as usize] = Some(Memo { last, slot: walked.slot, ..memo });
         }
