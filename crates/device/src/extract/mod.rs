@@ -15,7 +15,7 @@ pub use guess::guess;
 use crate::disk::Refinement;
 use crate::disk::spec::DiskSpec;
 use crate::drive::{self, Drive, Figure};
-use crate::validate::{self, Quantiles, Traced, demerit_ns};
+use crate::validate::{self, Quantiles, Traced, demerit_ns, demerit_up_to_ns};
 use crate::{Operation, RequestError};
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
@@ -38,6 +38,8 @@ pub struct Fit {
     pub half_demerit_ns: [f64; 2],
     /// Mean modelled responses over the two halves.
     pub half_mean_ns: [f64; 2],
+    /// The same demerit figures without the slowest hundredth of each half.
+    pub half_demerit_without_slowest_ns: [f64; 2],
 }
 
 /// An extraction.
@@ -53,6 +55,8 @@ pub struct Extraction {
     pub tried: u64,
     /// Mean measured responses over the two halves.
     pub half_measured_ns: [f64; 2],
+    /// Demerit figure of one half of the measurement against the other: what the drive itself reaches.
+    pub halves_demerit_ns: f64,
     /// The model before and after.
     pub before: Fit,
     #[allow(missing_docs)]
@@ -115,6 +119,10 @@ pub fn extract(
         seed: effort.seed,
         tried,
         half_measured_ns: halves(&measured).map(validate::mean),
+        halves_demerit_ns: {
+            let [first, second] = halves(&measured).map(Quantiles::new);
+            demerit_ns(&first, &second)
+        },
         before,
         after,
         changes: changes(start, &found),
@@ -131,8 +139,13 @@ fn fit(spec: &DiskSpec, trace: &[Traced]) -> Result<Fit, (usize, RequestError)> 
     let measured: Vec<u64> = trace.iter().map(|traced| traced.response_ns).collect();
     let modelled = validate::replay(spec, Refinement::Full, trace)?.response_ns;
     let (measured, modelled) = (halves(&measured), halves(&modelled));
-    let demerit = |n: usize| demerit_ns(&Quantiles::new(measured[n]), &Quantiles::new(modelled[n]));
-    Ok(Fit { half_demerit_ns: [demerit(0), demerit(1)], half_mean_ns: modelled.map(validate::mean) })
+    let demerit =
+        |n: usize, share: f64| demerit_up_to_ns(&Quantiles::new(measured[n]), &Quantiles::new(modelled[n]), share);
+    Ok(Fit {
+        half_demerit_ns: [0, 1].map(|n| demerit(n, 1.0)),
+        half_mean_ns: modelled.map(validate::mean),
+        half_demerit_without_slowest_ns: [0, 1].map(|n| demerit(n, 0.99)),
+    })
 }
 
 /// Blocks from one request to the next within which the arm hardly moves.

@@ -7,7 +7,7 @@
 mod demerit;
 mod trace;
 
-pub use demerit::{Quantiles, demerit_ns};
+pub use demerit::{Quantiles, demerit_ns, demerit_up_to_ns};
 pub use trace::{TraceError, Traced, parse_trace, read_trace};
 
 use crate::disk::spec::DiskSpec;

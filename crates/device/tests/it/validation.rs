@@ -1,7 +1,7 @@
 //! Disk models against the measurements of DiskSim 4.0, and the readers against damaged input.
 
 use crate::damaged::damage;
-use device::validate::{Quantiles, Traced, demerit_ns, parse_trace, read_trace, validate};
+use device::validate::{Quantiles, Traced, demerit_ns, demerit_up_to_ns, parse_trace, read_trace, validate};
 use device::{Device as _, Drive, Model, Request, catalogue};
 use rand_core::{Rng as _, SeedableRng as _};
 use rand_xoshiro::Xoshiro256PlusPlus;
@@ -30,7 +30,7 @@ fn demerits_are_at_or_below_those_of_disksim() {
             validation.ladder.iter().all(|rung| rung.demerit_ns <= first),
             "{key}: no step is worse than a constant"
         );
-        assert_eq!(validation.ladder.last().unwrap().demerit_ns, validation.compared.demerit_ns);
+        assert_eq!(validation.ladder.last().unwrap().demerit_ns, demerit_up_to_ns, validation.compared.demerit_ns);
         assert_eq!(validation.classes.iter().map(|class| class.compared.requests).sum::<u64>(), trace.len() as u64);
     }
 }
@@ -44,6 +44,15 @@ fn the_demerit_of_a_constant_is_the_standard_deviation_and_of_a_shift_the_shift(
     let shifted: Vec<u64> = values.iter().map(|value| value + 300).collect();
     assert_eq!(demerit_ns(&Quantiles::new(&values), &Quantiles::new(&shifted)), 300.0);
     assert_eq!(demerit_ns(&Quantiles::new(&values), &Quantiles::new(&values)), 0.0);
+}
+
+#[test]
+fn a_demerit_without_the_slowest_hundredth_has_nothing_of_it() {
+    let values: Vec<u64> = (0..10_000).collect();
+    let slower: Vec<u64> = values.iter().map(|value| if *value < 9_900 { value + 5 } else { value + 1_000 }).collect();
+    let (a, b) = (Quantiles::new(&values), Quantiles::new(&slower));
+    assert_eq!(demerit_up_to_ns(&a, &b, 0.99), 5.0);
+    assert_eq!(demerit_ns(&a, &b), (0.99 * 25.0 + 0.01 * 1e6_f64).sqrt());
 }
 
 #[test]

@@ -27,7 +27,7 @@ const NEEDED_SEGMENTS: usize = 8;
 
 /// The low-water mark is so many segments at least, or a third of all if that is fewer.
 const LOW_MIN: u32 = 6;
-/// The high-water mark is so many more at least.
+/// The high-water mark is so many more at least, unless it is told to be the same.
 const BETWEEN_MIN: u32 = 2;
 
 /// Bytes that [`needed_bytes`](Lfs::needed_bytes) counts for a file that has become dirty.
@@ -90,12 +90,14 @@ impl Lfs {
         let works = self.options.low_percent > 0 && self.options.cleaning == Cleaning::Ahead;
         let low =
             if works { share(self.g.nseg, self.options.low_percent).max(LOW_MIN.min(self.g.nseg / 3)) } else { 0 };
-        let high = share(self.g.nseg, self.options.high_percent).max(low + BETWEEN_MIN);
+        // Told the same share twice, it has one mark, as the cleaner of 4.4BSD: it stops where it would begin.
+        let one = low > 0 && self.options.high_percent == self.options.low_percent;
+        let high = if one { low } else { share(self.g.nseg, self.options.high_percent).max(low + BETWEEN_MIN) };
         // On a full disk the fewer are clean, the emptier are the others: both come down alike. But nobody should have to wait.
         let most = self.slack_segments() / 2.0;
         let down = (most / f64::from(high)).min(1.0);
         let low = low.min(((f64::from(low) * down) as u32).max(self.reserve_segments() + 1));
-        (low, high.min(most as u32).max(low + BETWEEN_MIN))
+        (low, if one { low } else { high.min(most as u32).max(low + BETWEEN_MIN) })
     }
 
     fn low_water(&self) -> u32 {
