@@ -26,13 +26,15 @@ impl Apart {
     /// Forks. `work` gets what is asked and gives the answer; it may start threads and processes. Its process ends with this one, however this one ends.
     ///
     /// # Errors
-    /// No process can be made.
-    ///
-    /// # Panics
-    /// This process has more than one thread: what the others hold, the new process would wait for without end.
+    /// No process can be made. [`io::ErrorKind::Unsupported`]: this process has more than one thread (an emulator of processors
+    /// has one of its own); what the others hold, the new process would wait for without end.
     pub fn fork(work: impl FnOnce(Vec<u8>) -> Vec<u8>) -> io::Result<Apart> {
         let threads = std::fs::read_dir("/proc/self/task").map_or(1, Iterator::count);
-        assert_eq!(threads, 1, "forked beside other threads");
+        if threads != 1 {
+            let why =
+                format!("further threads run in this process: {}, as under an emulator", threads.saturating_sub(1));
+            return Err(io::Error::new(io::ErrorKind::Unsupported, why));
+        }
         let (mut asked, question) = io::pipe()?;
         let (answer, mut answering) = io::pipe()?;
         let parent = rustix::process::getpid();
@@ -106,5 +108,22 @@ impl Drop for Apart {
     fn drop(&mut self) {
         self.question = None;
         let _ = waitpid(Some(self.process), WaitOptions::empty());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::mpsc;
+    use std::thread;
+
+    #[test]
+    fn beside_another_thread_no_process_is_made() {
+        let (end, ended) = mpsc::channel::<()>();
+        let other = thread::spawn(move || ended.recv());
+        let made = Apart::fork(|_| unreachable!("nobody asks"));
+        assert!(made.is_err_and(|error| error.kind() == io::ErrorKind::Unsupported));
+        drop(end);
+        assert!(other.join().expect("no panic").is_err());
     }
 }

@@ -46,10 +46,10 @@ enum Recorded {
     Failed(String),
 }
 
-/// The process that records.
-static RECORDER: Mutex<Option<Apart>> = Mutex::new(None);
+/// The process that records, or why there is none.
+static RECORDER: Mutex<Option<Result<Apart, String>>> = Mutex::new(None);
 
-/// Makes the process that records, before this one has threads and a namespace.
+/// Makes the process that records, before this one has threads and a namespace. Under an emulator there is none, and nothing is recorded.
 ///
 /// # Errors
 /// No process can be made.
@@ -59,7 +59,11 @@ pub fn prepare() -> io::Result<()> {
         let mut paths = asked.split(|&byte| byte == 0).map(|path| Path::new(OsStr::from_bytes(path)));
         let (place, output) = (paths.next().expect("where to record"), paths.next().expect("where the profile goes"));
         serde_json::to_vec(&work(place, output)).expect("words alone")
-    })?;
+    });
+    let recorder = match recorder {
+        Err(error) if error.kind() == io::ErrorKind::Unsupported => Err(error.to_string()),
+        made => Ok(made?),
+    };
     *RECORDER.lock().expect("nobody panics with it") = Some(recorder);
     Ok(())
 }
@@ -67,15 +71,17 @@ pub fn prepare() -> io::Result<()> {
 /// Records the workload in a directory of its own below `place`, or unpacks the bundled recording.
 pub fn record(place: &Path, output: &Path, bundled: bool) -> failure::Result<Source> {
     let recorder = RECORDER.lock().expect("nobody panics with it").take().expect("made when the program began");
-    let why = if bundled {
-        "as asked for with --bundled".to_owned()
-    } else {
-        let asked = [place, output].map(|path| path.as_os_str().as_bytes()).join(&0);
-        match serde_json::from_slice(&recorder.ask(&asked).context("recording")?).expect("its own words") {
-            Recorded::Done => return Ok(Source::Recorded),
-            Recorded::CannotTrace(why) => why,
-            Recorded::Interrupted => return Err(io::Error::from(io::ErrorKind::Interrupted).into()),
-            Recorded::Failed(why) => return Err(failure::environment(why)),
+    let why = match recorder {
+        _ if bundled => "as asked for with --bundled".to_owned(),
+        Err(why) => why,
+        Ok(recorder) => {
+            let asked = [place, output].map(|path| path.as_os_str().as_bytes()).join(&0);
+            match serde_json::from_slice(&recorder.ask(&asked).context("recording")?).expect("its own words") {
+                Recorded::Done => return Ok(Source::Recorded),
+                Recorded::CannotTrace(why) => why,
+                Recorded::Interrupted => return Err(io::Error::from(io::ErrorKind::Interrupted).into()),
+                Recorded::Failed(why) => return Err(failure::environment(why)),
+            }
         }
     };
     fs::create_dir_all(output).with_context(|| format!("cannot make {}", output.display()))?;
