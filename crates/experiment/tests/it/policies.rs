@@ -105,6 +105,18 @@ fn free_space_and_allocator() {
     {
         holds(of("hbench01/fragments"), what);
     }
+    let fragments = |what: &str| {
+        of("hbench01/fragments").rows.iter().find(|row| row.what == what).unwrap_or_else(|| panic!("no {what}")).ours
+    };
+    // A block and half a block of fragments: one request each, or one for both where they are neighbours and are gathered.
+    holds(of("hbench01/fragments"), "by a request of their own");
+    let writes = "disk writes for each 12 KB file, metadata late, smart fragments";
+    assert!(fragments(&format!("late blocks gathered: {writes}")) < fragments(writes) - 0.5);
+    let jump = "create, original fragments, empty, 64 KB over 56 KB files";
+    assert!(
+        fragments(jump) > fragments(&format!("late blocks gathered: {jump}")) + 0.1,
+        "a full cluster is one request either way"
+    );
     holds(of("hbench01/noswitch"), "noswitch splits more files");
     holds(of("hbench01/empty-aged"), "read, aged: realloc is faster at every size");
 }
