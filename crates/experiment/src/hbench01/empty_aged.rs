@@ -1,13 +1,12 @@
 //! What use does to a file system's speed, under both allocators: the reason why benchmarks are to be run on aged ones.
 
 use super::fragments::written_score;
-use super::thesis::THESIS;
+use super::thesis::{THESIS, with_one_position};
 use super::{Side, describe, rate, rates_figure, sequential, side};
-use crate::alloc96::{self, policy};
+use crate::alloc96;
 use crate::testbed::{AtSize, sequential_shared};
 use crate::{Axis, Bench, Claim, Experiment, ExperimentError, Explain, Figure, Outcome, Published, Row, Series, Unit};
 use ffs::Ffs;
-use ffs::mkfs::{DiskGeometry, MkfsOptions};
 use units::show::size_name;
 use workload::Phase;
 
@@ -44,12 +43,9 @@ fn run(bench: &mut Bench<'_>) -> Result<Outcome, ExperimentError> {
     Ok(outcome)
 }
 
-/// The benchmark on a new file system with one thing changed: it tells one rotational position apart, so that the next block of a file is simply
-/// the next.
+/// The benchmark on a new file system with one thing changed: it tells one rotational position apart.
 fn one_position(bench: &mut Bench<'_>, words: &str, sizes: &[u64]) -> Result<Vec<AtSize>, ExperimentError> {
-    let shape = (THESIS.shape)();
-    let disk = shape.disk.map(|disk| DiskGeometry { positions: 1, ..disk });
-    let volume = THESIS.as_measured(&Ffs::format(&MkfsOptions { disk, ..shape }, policy(words)?)?);
+    let volume = THESIS.as_measured(&with_one_position(words)?);
     let (name, with) = (format!("{words}, empty, one rotational position"), sequential(bench));
     sequential_shared(bench, &name, &volume, |volume| THESIS.laboratory(volume), sizes, with)
 }

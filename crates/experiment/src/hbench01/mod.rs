@@ -43,7 +43,7 @@ fn sequential(bench: &Bench<'_>) -> Sequential {
 fn side(bench: &mut Bench<'_>, study: Study, words: &str, sizes: &[u64]) -> Result<Side, ExperimentError> {
     // Metadata is written late while it is aged, which does not change where anything goes.
     let aged = aged_of(bench, study, &format!("{words},noorder"))?;
-    let (empty, volume) = (study.as_measured(&study.file_system(words)?), aged.as_measured());
+    let (empty, volume) = (study.as_measured(&study.file_system(words)?), study.as_measured(&aged.volume));
     let with = sequential(bench);
     let mut on = |state: &str, volume: &Ffs| {
         let name = format!("{} {words}, {state}, {:?}", study.name, study.late);
@@ -61,7 +61,10 @@ fn describe(outcome: &mut Outcome, bench: &Bench<'_>, aged: &Aged) {
         .parameter("file system", thesis::DESCRIBED)
         .parameter("machine", machine)
         .parameter("drive", drive)
-        .parameter("workload", format!("the first {} of {days} days (fsage plan alloc96, in proportion)", aged.days))
+        .parameter(
+            "workload",
+            format!("{} of the first {days} days of fsage plan alloc96, in proportion to the size", aged.days),
+        )
         .parameter("in use at the end", format!("{:.0} % of what users may use", used * 100.0))
         .parameter("data", format!("{} MiB of each size, 25 files a directory", bench.pick(4, 32)));
 }

@@ -4,8 +4,9 @@
 //! what newfs of 4.4BSD makes of such a drive; [`unknown`] changes one such thing at a time.
 
 use super::changed::Change;
-use crate::{Study, alloc96};
+use crate::{ExperimentError, Study, alloc96};
 use aging::plan::alloc96::{DAYS, Parameters};
+use ffs::Ffs;
 use ffs::mkfs::{DiskGeometry, GroupSize, MkfsOptions};
 use ffs::policy::LateWrites;
 
@@ -47,6 +48,13 @@ fn shape() -> MkfsOptions {
 /// The workload of alloc96, in proportion to the size, with a directory for each group.
 fn workload() -> Parameters {
     Parameters { groups: GROUPS, directories: DIRECTORIES, ..Parameters::published() }
+}
+
+/// An empty file system that tells one rotational position apart instead of eight, so that the next block of a file is simply the next.
+pub(super) fn with_one_position(words: &str) -> Result<Ffs, ExperimentError> {
+    let shape = shape();
+    let disk = shape.disk.map(|disk| DiskGeometry { positions: 1, ..disk });
+    Ok(Ffs::format(&MkfsOptions { disk, ..shape }, alloc96::policy(words)?)?)
 }
 
 /// What is not known of the set-up, changed one at a time; at last the set-up of the earlier study.
