@@ -68,7 +68,7 @@ fn run(bench: &mut Bench<'_>) -> Result<Outcome, ExperimentError> {
     );
     let best = side(bench, THESIS, "realloc", sizes)?;
     let smart = side(bench, THESIS, "realloc,smartfrags", sizes)?;
-    let shown: Vec<u64> = sizes.iter().copied().filter(|size| SHOWN.contains(size)).collect();
+    let shown = [12 * K, 56 * K, 64 * K];
     let gathered = [side(bench, GATHERED, "realloc", &shown)?, side(bench, GATHERED, "realloc,smartfrags", &shown)?];
     let steps: Vec<u64> = bench.pick(vec![12, 16], (4..=48).collect());
     let written = |bench: &mut Bench<'_>, volume: &Ffs, words: &str| {
@@ -298,7 +298,7 @@ fn sweep(bench: &mut Bench<'_>) -> Result<Vec<Swept>, ExperimentError> {
     let means = bench.sweep(&MEANS[..0], &MEANS[..1], &MEANS[..]);
     let spread = sigmas.iter().map(|&sigma| change(format!("documents' sizes, sigma {sigma}"), Some(sigma), 1.0));
     let larger = means.iter().map(|&times| change(format!("documents' sizes, mean {times} times"), None, times));
-    let changes: Vec<Change> = spread.chain(larger).chain(thesis::unknown()).collect();
+    let changes: Vec<Change> = spread.chain(larger).chain(thesis::unknown(bench)).collect();
     let words = ["realloc,noorder", "realloc,smartfrags,noorder"];
     let stage = "aging with one thing changed";
     let found = aged_by_each(bench, stage, &changes, &words, |aged| Ok(in_fragments(&aged.volume)))?;

@@ -159,7 +159,7 @@ const USES: [f64; 3] = [0.9, 0.8, 1.05];
 fn sweep(bench: &mut Bench<'_>) -> Result<Vec<Swept>, ExperimentError> {
     let own = THESIS.workload;
     let exponents = bench.sweep(&EXPONENTS[1..2], &EXPONENTS[..1], &EXPONENTS[..]);
-    let uses = bench.sweep(&USES[..0], &USES[..1], &USES[..]);
+    let uses = bench.sweep(&USES[..0], &USES[..0], &USES[..]);
     let uneven = exponents.iter().map(|&exponent| {
         let parameters = Parameters { lasting_popularity: exponent, ..own() };
         Change::of_use(format!("directories by Zipf's law of exponent {exponent}"), parameters)
@@ -169,7 +169,7 @@ fn sweep(bench: &mut Bench<'_>) -> Result<Vec<Swept>, ExperimentError> {
         parameters.utilisation.iter_mut().for_each(|[_, share]| *share *= times);
         Change::of_use(format!("{times} times the use"), parameters)
     });
-    let changes: Vec<Change> = uneven.chain(used).chain(thesis::unknown()).collect();
+    let changes: Vec<Change> = uneven.chain(used).chain(thesis::unknown(bench)).collect();
     let words = ["realloc,noorder", "realloc,noswitch,noorder"];
     let found = aged_by_each(bench, "aging with one thing changed", &changes, &words, Split::of)?;
     let swept = changes.iter().cloned().zip(found).filter_map(|(change, splits)| {

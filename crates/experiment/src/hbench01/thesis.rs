@@ -4,7 +4,7 @@
 //! what newfs of 4.4BSD makes of such a drive; [`unknown`] changes one such thing at a time.
 
 use super::changed::Change;
-use crate::{ExperimentError, Study, alloc96};
+use crate::{Bench, ExperimentError, Study, alloc96};
 use aging::plan::alloc96::{DAYS, Parameters};
 use ffs::Ffs;
 use ffs::mkfs::{DiskGeometry, GroupSize, MkfsOptions};
@@ -58,18 +58,34 @@ pub(super) fn with_one_position(words: &str) -> Result<Ffs, ExperimentError> {
 }
 
 /// What is not known of the set-up, changed one at a time; at last the set-up of the earlier study.
-pub(super) fn unknown() -> [Change; 4] {
-    let mut shorter = workload();
-    let faster = f64::from(SEVEN_MONTHS) / f64::from(DAYS);
-    shorter.utilisation.iter_mut().for_each(|[day, _]| *day *= faster);
-    let large_groups =
-        Study { name: "hbench01, large groups", shape: in_large_groups, workload: of_large_groups, ..THESIS };
-    [
-        Change::of_use("all of the curve of use in seven months".to_owned(), shorter),
-        Change::of_use("600 directories, as in alloc96".to_owned(), Parameters { directories: 600, ..workload() }),
-        Change::to("56 groups, as large as those of alloc96", large_groups),
+pub(super) fn unknown(bench: &Bench<'_>) -> Vec<Change> {
+    let study = |name, shape, workload| Study { name, shape, workload, ..THESIS };
+    let directories =
+        Change::to("600 directories, as in alloc96", study("hbench01, 600 directories", shape, of_few_directories));
+    let others = [
+        Change::to(
+            "all of the curve of use in seven months",
+            study("hbench01, all of the curve", shape, of_all_the_curve),
+        ),
+        Change::to(
+            "56 groups, as large as those of alloc96",
+            study("hbench01, large groups", in_large_groups, of_large_groups),
+        ),
         Change::to("the set-up of alloc96", alloc96::STUDY),
-    ]
+    ];
+    bench.sweep(None, None, Some(directories)).into_iter().chain(others).collect()
+}
+
+fn of_few_directories() -> Parameters {
+    Parameters { directories: 600, ..workload() }
+}
+
+/// All of what is in use by the day, in less days: it ends as alloc96's does, and not at its fullest.
+fn of_all_the_curve() -> Parameters {
+    let mut parameters = workload();
+    let faster = f64::from(SEVEN_MONTHS) / f64::from(DAYS);
+    parameters.utilisation.iter_mut().for_each(|[day, _]| *day *= faster);
+    parameters
 }
 
 /// In groups as large as those of alloc96.
