@@ -99,15 +99,15 @@ fn free_space_and_allocator() {
         "{:?}",
         fragmentation.rows
     );
-    holds(of("hbench01/fragments"), "perfectly");
-    for what in
-        ["laid out better with smart fragments", "a saw-tooth", "empty file system: sizes that end in a fragment"]
-    {
+    for what in ["laid out better with smart fragments", "a saw-tooth"] {
         holds(of("hbench01/fragments"), what);
     }
     let fragments = |what: &str| {
         of("hbench01/fragments").rows.iter().find(|row| row.what == what).unwrap_or_else(|| panic!("no {what}")).ours
     };
+    // Where the next block is simply the next, fragments have it; rotational positions send some elsewhere.
+    let one = "written on an empty one with one rotational position, sizes that end in a fragment: layout score, smart fragments";
+    assert!(fragments(one) > 0.97, "{}", fragments(one));
     // A block and half a block of fragments: one request each, or one for both where they are neighbours and are gathered.
     holds(of("hbench01/fragments"), "by a request of their own");
     let writes = "disk writes for each 12 KB file, metadata late, smart fragments";
