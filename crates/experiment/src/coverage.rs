@@ -198,14 +198,7 @@ const SOURCES: &[Source] = &[
             item("table 3.2", "split files and their distance", By(&["hbench01/noswitch"])),
             item("table 3.3", "hot files under noswitch", By(&["hbench01/noswitch"])),
             item("figure 3.7", "layout by size with smart fragments", By(&["hbench01/fragments"])),
-            item(
-                "figure 3.8",
-                "throughput by size with smart fragments",
-                Partly(
-                    &["hbench01/fragments"],
-                    "fragments are written with their neighbours, not by a request of their own",
-                ),
-            ),
+            item("figure 3.8", "throughput by size with smart fragments", By(&["hbench01/fragments"])),
             item(
                 "figure 4.1",
                 "Andrew with several users, three systems",

@@ -23,6 +23,7 @@ pub mod present;
 mod registry;
 mod seeds;
 pub mod softdep99;
+mod study;
 mod testbed;
 
 pub use bench::{Bench, Report, Scale, Sweeps};
@@ -34,3 +35,4 @@ pub use outcome::{
 };
 pub use registry::{Experiment, Reproduction, all, run, select};
 pub use seeds::{Done, run_all};
+pub use study::Study;

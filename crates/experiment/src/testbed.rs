@@ -9,9 +9,6 @@ use lfs::Lfs;
 use posix::{At, Call, FileSystem, Mode, OpenFlags, Reply};
 use workload::{Phase, PhaseResult, Repeat, seqfile};
 
-/// Puts a file system on a computer's disk, with cold caches.
-pub(crate) type Mount = fn(Ffs) -> Result<Lab<Ffs>, ExperimentError>;
-
 /// A laboratory of a machine and a drive that come with the program. `epoch_ns` is shown by time stamps only.
 pub(crate) fn laboratory(volume: Ffs, machine: &str, drive: &str, epoch_ns: i64) -> Result<Lab<Ffs>, ExperimentError> {
     let setup = Setup {
@@ -90,12 +87,13 @@ impl AtSize {
     }
 }
 
-/// Runs the sequential benchmark once for each size, each time on a copy of the same file system.
+/// Runs the sequential benchmark once for each size, each time on a copy of the same file system; `mount` puts it on a computer's disk,
+/// with cold caches.
 pub(crate) fn sequential(
     bench: &mut Bench<'_>,
     what: &str,
     volume: &Ffs,
-    mount: Mount,
+    mount: impl Fn(Ffs) -> Result<Lab<Ffs>, ExperimentError> + Sync,
     sizes_bytes: &[u64],
     with: Sequential,
 ) -> Result<Vec<AtSize>, ExperimentError> {
@@ -109,7 +107,7 @@ pub(crate) fn sequential_shared(
     bench: &mut Bench<'_>,
     name: &str,
     volume: &Ffs,
-    mount: Mount,
+    mount: impl Fn(Ffs) -> Result<Lab<Ffs>, ExperimentError> + Sync,
     sizes_bytes: &[u64],
     with: Sequential,
 ) -> Result<Vec<AtSize>, ExperimentError> {

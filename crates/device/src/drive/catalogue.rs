@@ -12,6 +12,7 @@ pub fn catalogue() -> &'static [(&'static str, &'static str)] {
         "hp-97560",
         "hp-c2247a",
         "dec-rz26",
+        "fujitsu-m2694",
         "st32430n",
         "st32171w",
         "st39102lw",

@@ -1,14 +1,16 @@
 //! File systems aged by the 300 days, one for each choice of policies; each is made once and serves several experiments.
 
 use super::replay::{AgedFile, Replay};
-use super::{EPOCH_NS, MACHINE, POSITIONS, laboratory_at, laboratory_on, policy, with_positions};
-use crate::{Bench, ExperimentError};
+use super::{POSITIONS, STUDY, policy};
+use crate::study::writing;
+use crate::{Bench, ExperimentError, Study};
 use aging::plan::PlannedFor;
 use aging::plan::alloc96::figures::{Count, Figure};
-use aging::plan::alloc96::{CAPACITY_BYTES, DAYS, Leaving, Model, Options, Parameters};
+use aging::plan::alloc96::{CAPACITY_BYTES, Leaving, Model, Options, Parameters};
 use device::Drive;
 use ffs::Ffs;
-use ffs::policy::{Integrity, Options as PolicyOptions};
+use ffs::mkfs::{DiskGeometry, MkfsOptions};
+use ffs::policy::{Integrity, LateWrites};
 use kernel::{Lab, Machine};
 use layout::scores::score::LayoutScore;
 use std::sync::Arc;
@@ -19,26 +21,36 @@ pub const PLANNED_FOR: PlannedFor = PlannedFor { capacity_bytes: CAPACITY_BYTES,
 /// How a file system is aged; by default as the study's was, as far as that is known.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Aging {
+    /// What is aged, and for what it is measured on.
+    pub(crate) study: Study,
     /// Rotational positions that it tells apart.
     pub(crate) positions: u32,
     /// Which documents go when use falls.
     pub(crate) leaving: Leaving,
-    /// The first so many of the 300 days.
+    /// The first so many days.
     pub(crate) days: u32,
     /// Seed of the workload.
     pub(crate) seed: u64,
 }
 
 impl Aging {
+    /// That of another study.
+    pub(crate) fn of_study(bench: &Bench<'_>, study: Study) -> Aging {
+        let (days, seed) = (study.days_at(bench), bench.seed());
+        Aging { study, positions: POSITIONS, leaving: Leaving::AnyOfItsSize, days, seed }
+    }
+
     /// That of the study, at the scale and with the seed of a bench.
     pub(crate) fn of(bench: &Bench<'_>) -> Aging {
-        Aging { positions: POSITIONS, leaving: Leaving::AnyOfItsSize, days: days(bench), seed: bench.seed() }
+        Aging::of_study(bench, STUDY)
     }
 }
 
 /// An aged file system.
 #[derive(Clone, Debug)]
 pub struct Aged {
+    /// Whose set-up it is of.
+    pub study: Study,
     /// The words of its policies.
     pub policy: String,
     /// The file system, unmounted.
@@ -58,7 +70,8 @@ pub struct Aged {
 }
 
 impl Aged {
-    /// The file system under a kernel on the drive, with metadata written in order (`conventional`), as the study's was.
+    /// The file system under a kernel on the drive, with metadata written in order (`conventional`) and late blocks one by one
+    /// (`blockwise`), as the study's was.
     ///
     /// # Errors
     /// As [`super::laboratory`].
@@ -71,7 +84,8 @@ impl Aged {
     /// # Errors
     /// As [`super::laboratory`].
     pub(crate) fn laboratory_at(&self, first_sector: u64) -> Result<Lab<Ffs>, ExperimentError> {
-        laboratory_at(self.in_order(), first_sector)
+        let drive = Drive::find(self.study.drive)?;
+        self.study.laboratory_on(self.as_measured(), self.study.machine, &drive, first_sector)
     }
 
     /// The same of another computer, with another drive.
@@ -79,12 +93,28 @@ impl Aged {
     /// # Errors
     /// As [`super::laboratory`].
     pub(crate) fn laboratory_on(&self, machine: &str, drive: &Drive) -> Result<Lab<Ffs>, ExperimentError> {
-        laboratory_on(self.in_order(), machine, drive, 0)
+        self.study.laboratory_on(self.as_measured(), machine, drive, 0)
     }
 
-    fn in_order(&self) -> Ffs {
-        let choices = PolicyOptions { integrity: Integrity::Conventional, ..*self.volume.choices() };
-        self.volume.clone().with_choices(choices)
+    /// The same with late blocks gathered, as FreeBSD's kernel writes them.
+    ///
+    /// # Errors
+    /// As [`super::laboratory`].
+    pub(crate) fn laboratory_gathering(&self) -> Result<Lab<Ffs>, ExperimentError> {
+        self.study.laboratory(writing(&self.volume, Integrity::Conventional, LateWrites::Gathered))
+    }
+
+    /// The same with metadata written late.
+    ///
+    /// # Errors
+    /// As [`super::laboratory`].
+    pub(crate) fn laboratory_without_order(&self) -> Result<Lab<Ffs>, ExperimentError> {
+        self.study.laboratory(writing(&self.volume, Integrity::Noorder, self.study.late))
+    }
+
+    /// The file system, writing as the study's did.
+    pub(crate) fn as_measured(&self) -> Ffs {
+        self.study.as_measured(&self.volume)
     }
 
     /// Aggregate layout score at the end of a day (from 1).
@@ -102,7 +132,7 @@ impl Aged {
 
 /// Days that are run at a scale.
 pub(crate) fn days(bench: &Bench<'_>) -> u32 {
-    bench.pick(20, DAYS)
+    STUDY.days_at(bench)
 }
 
 /// A file system with the policies that `words` of a target name, aged; metadata is written late (`noorder`), which does not change
@@ -111,10 +141,18 @@ pub(crate) fn days(bench: &Bench<'_>) -> u32 {
 /// # Errors
 /// A word that is none; the workload does not fit.
 pub fn aged(bench: &mut Bench<'_>, words: &str) -> Result<Arc<Aged>, ExperimentError> {
-    bench.shared(&format!("alloc96 aged {words}"), |bench| {
-        let (days, seed) = (days(bench), bench.seed());
-        run(words, days, seed, &mut |day, _| {
-            bench.report(&format!("aging {words}"), day.into(), Some(days.into()));
+    aged_of(bench, STUDY, words)
+}
+
+/// The same of another study.
+///
+/// # Errors
+/// As [`aged`].
+pub(crate) fn aged_of(bench: &mut Bench<'_>, study: Study, words: &str) -> Result<Arc<Aged>, ExperimentError> {
+    bench.shared(&study.aged(words), |bench| {
+        let aging = Aging::of_study(bench, study);
+        run_as(words, aging, &mut |day, _| {
+            bench.report(&format!("aging {words}"), day.into(), Some(aging.days.into()));
             Ok(())
         })
     })
@@ -128,7 +166,8 @@ pub type EachDay<'a> = &'a mut dyn FnMut(u32, &Replay) -> Result<(), ExperimentE
 /// # Errors
 /// As [`aged`].
 pub fn run(words: &str, days: u32, seed: u64, each_day: EachDay<'_>) -> Result<Aged, ExperimentError> {
-    run_as(words, Aging { positions: POSITIONS, leaving: Leaving::AnyOfItsSize, days, seed }, each_day)
+    let aging = Aging { study: STUDY, positions: POSITIONS, leaving: Leaving::AnyOfItsSize, days, seed };
+    run_as(words, aging, each_day)
 }
 
 /// The same with one thing or another changed.
@@ -136,10 +175,10 @@ pub fn run(words: &str, days: u32, seed: u64, each_day: EachDay<'_>) -> Result<A
 /// # Errors
 /// As [`aged`].
 pub(crate) fn run_as(words: &str, aging: Aging, each_day: EachDay<'_>) -> Result<Aged, ExperimentError> {
-    run_with(Parameters::published(), words, aging, each_day)
+    run_with((aging.study.workload)(), words, aging, each_day)
 }
 
-/// The same with other parameters than the study's, for what depends on one of them.
+/// The same with other use than the study's, for what depends on a parameter of it.
 ///
 /// # Errors
 /// As [`aged`].
@@ -149,11 +188,14 @@ pub(crate) fn run_with(
     aging: Aging,
     each_day: EachDay<'_>,
 ) -> Result<Aged, ExperimentError> {
-    let Aging { positions, leaving, days, seed } = aging;
-    let mut count = Count::new(PLANNED_FOR, &parameters);
-    let mut model = Model::new(&Options { planned_for: PLANNED_FOR, days, seed }, parameters)?.losing(leaving);
-    let volume = Ffs::format(&with_positions(positions), policy(words)?)?;
-    let mut replay = Replay::new(volume, &Machine::load(MACHINE)?, EPOCH_NS)?;
+    let Aging { study, positions, leaving, days, seed } = aging;
+    let shape = (study.shape)();
+    let disk = shape.disk.map(|disk| DiskGeometry { positions, ..disk });
+    let volume = Ffs::format(&MkfsOptions { disk, ..shape }, policy(words)?)?;
+    let planned_for = Study::planned_for(&volume);
+    let mut count = Count::new(planned_for, &parameters);
+    let mut model = Model::new(&Options { planned_for, days, seed }, parameters)?.losing(leaving);
+    let mut replay = Replay::new(volume, &Machine::load(study.machine)?, study.epoch_ns)?;
     let mut by_day = Vec::with_capacity(days as usize);
     let mut ops = model.beginning();
     for day in 0..days {
@@ -171,5 +213,25 @@ pub(crate) fn run_with(
     let (files, file_operations) = (replay.files().collect(), replay.file_operations());
     let volume = replay.finish(&format!("{days} days of aging with {words}"))?;
     let (figures, use_by_day) = (count.figures(), count.shares().to_vec());
-    Ok(Aged { policy: words.to_owned(), volume, files, days, by_day, file_operations, figures, use_by_day })
+    Ok(Aged { study, policy: words.to_owned(), volume, files, days, by_day, file_operations, figures, use_by_day })
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    /// Experiments age once and measure under either way of writing late blocks.
+    #[test]
+    fn how_late_blocks_are_written_changes_no_layout() {
+        let files = |words: &str| {
+            let aged = run(words, 4, 1, &mut |_, _| Ok(())).unwrap();
+            let extents = aged.files.iter().map(|file| kernel::Volume::extents(&aged.volume, file.ino).unwrap());
+            extents.collect::<Vec<_>>()
+        };
+        let gathered = files("realloc,noorder,gathered");
+        assert!(gathered.len() > 1_000);
+        assert_eq!(gathered, files("realloc,noorder,blockwise"));
+        assert_ne!(gathered, files("original,noorder,gathered"));
+    }
 }

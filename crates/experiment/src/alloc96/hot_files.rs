@@ -90,7 +90,7 @@ pub(super) fn rates_in(mut lab: Lab<Ffs>, overwrite: bool, seed: u64) -> Result<
 
 fn run(bench: &mut Bench<'_>) -> Result<Outcome, ExperimentError> {
     let mut outcome = Outcome::new();
-    let mut found = Vec::new();
+    let (mut found, mut gathered) = (Vec::new(), Vec::new());
     for (name, words) in POLICIES {
         let aged = aged(bench, words)?;
         if found.is_empty() {
@@ -98,10 +98,15 @@ fn run(bench: &mut Bench<'_>) -> Result<Outcome, ExperimentError> {
         }
         bench.report(&format!("hot files, {name}"), 0, None);
         found.push(measure(bench, &aged)?);
+        gathered.push(rates_in(aged.laboratory_gathering()?, true, bench.seed())?[1]);
     }
-    outcome.parameter("drive", DRIVE).parameter("machine", MACHINE).parameter("metadata", "conventional");
+    outcome.parameter("drive", DRIVE).parameter("machine", MACHINE).parameter("writes", super::WRITES);
     if let [original, realloc] = found.as_slice() {
         rows(&mut outcome, [original, realloc]);
+        for ((name, _), ours) in POLICIES.iter().zip(gathered) {
+            let what = format!("late blocks gathered: overwriting, {name}");
+            outcome.row(Row::new(what, Unit::MibPerS, Published::NONE, ours, Explain::Agrees));
+        }
         figures(&mut outcome, original, realloc);
     }
     Ok(outcome)

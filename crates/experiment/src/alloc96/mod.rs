@@ -13,13 +13,12 @@ pub(crate) mod sensitivity;
 pub(crate) mod sequential;
 pub(crate) mod workload;
 
-use crate::{ExperimentError, Outcome};
-use device::Drive;
-use device::partition::Partition;
+use crate::{ExperimentError, Outcome, Study};
+use aging::plan::alloc96::{DAYS, Parameters};
 use ffs::mkfs::{DiskGeometry, GroupSize, MkfsOptions};
-use ffs::policy::Options;
+use ffs::policy::{LateWrites, Options};
 use ffs::{Ffs, Version};
-use kernel::{Lab, Machine, Setup};
+use kernel::Lab;
 
 /// Bytes of the file system: 502 MB.
 pub const SIZE_BYTES: u64 = 502 << 20;
@@ -27,6 +26,8 @@ pub const SIZE_BYTES: u64 = 502 << 20;
 pub const DRIVE: &str = "st32430n";
 /// The computer.
 pub const MACHINE: &str = "pentium-120";
+/// What is measured writes so.
+const WRITES: &str = "metadata in order (conventional), late blocks one by one (blockwise)";
 /// When the aging begins, nanoseconds since 1970: about the beginning of 1994. Only time stamps show it.
 pub const EPOCH_NS: i64 = 757_382_400_000_000_000;
 
@@ -34,37 +35,45 @@ pub const EPOCH_NS: i64 = 757_382_400_000_000_000;
 /// for 22 heads of 118 sectors, in 27 groups. What is not published is 4.4BSD's default: 10 % held back, eight rotational
 /// positions, an inode for each 4 KB, 2,048 blocks of a file in a group.
 pub fn mkfs_options() -> MkfsOptions {
-    with_positions(POSITIONS)
-}
-
-/// Rotational positions of 4.4BSD's newfs (`NRPOS`); the study does not say how many its file system had.
-pub const POSITIONS: u32 = 8;
-
-/// The same with so many rotational positions.
-fn with_positions(positions: u32) -> MkfsOptions {
     MkfsOptions {
         bsize: 8192,
         fsize: 1024,
         minfree: 10,
         maxcontig: Some(7),
         rotdelay: 0,
-        disk: Some(DiskGeometry { heads: 22, sectors: 118, rpm: 5411, positions }),
+        disk: Some(DiskGeometry { heads: 22, sectors: 118, rpm: 5411, positions: POSITIONS }),
         // 27 groups are not a whole number of these cylinders each.
         group: Some(GroupSize::Fragments(19_040)),
         ..MkfsOptions::new(Version::Ufs1, SIZE_BYTES)
     }
 }
 
+/// Rotational positions of 4.4BSD's newfs (`NRPOS`); the study does not say how many its file system had.
+pub const POSITIONS: u32 = 8;
+
 /// The study's two file systems, by what a legend calls them. Metadata is written late while they are aged, which does not
 /// change where anything goes.
 pub(crate) const POLICIES: [(&str, &str); 2] = [("original", "original,noorder"), ("realloc", "realloc,noorder")];
+
+/// The study's set-up.
+pub const STUDY: Study = Study {
+    name: "alloc96",
+    shape: mkfs_options,
+    machine: MACHINE,
+    drive: DRIVE,
+    // 4.4BSD's.
+    late: LateWrites::Blockwise,
+    days: DAYS,
+    workload: Parameters::published,
+    epoch_ns: EPOCH_NS,
+};
 
 /// An empty file system, allocating as `words` of a target say (`original,noorder`).
 ///
 /// # Errors
 /// A word that is none.
 pub fn file_system(words: &str) -> Result<Ffs, ExperimentError> {
-    Ok(Ffs::format(&mkfs_options(), policy(words)?)?)
+    STUDY.file_system(words)
 }
 
 /// Choices by their words.
@@ -81,23 +90,7 @@ pub(crate) fn policy(words: &str) -> Result<Options, ExperimentError> {
 /// # Errors
 /// It does not fit or cannot be mounted.
 pub fn laboratory(volume: Ffs) -> Result<Lab<Ffs>, ExperimentError> {
-    laboratory_at(volume, 0)
-}
-
-/// The same in a partition that begins at a sector of the drive.
-fn laboratory_at(volume: Ffs, first_sector: u64) -> Result<Lab<Ffs>, ExperimentError> {
-    laboratory_on(volume, MACHINE, &Drive::find(DRIVE)?, first_sector)
-}
-
-/// The same of another computer, with another drive.
-fn laboratory_on(volume: Ffs, machine: &str, drive: &Drive, first_sector: u64) -> Result<Lab<Ffs>, ExperimentError> {
-    let setup = Setup {
-        machine: Machine::load(machine)?,
-        target: format!("ffs:{}@{DRIVE}", volume.choices()),
-        drive: DRIVE.to_owned(),
-        epoch_ns: EPOCH_NS + i64::from(aging::plan::alloc96::DAYS) * aging::DAY_NS as i64,
-    };
-    Ok(Lab::new(volume, Box::new(Partition::new(drive.device(), first_sector)), setup)?)
+    STUDY.laboratory(volume)
 }
 
 /// What all of these experiments say of their set-up.

@@ -68,7 +68,7 @@ fn run(bench: &mut Bench<'_>) -> Result<Outcome, ExperimentError> {
     })?;
     let mut outcome = Outcome::new();
     describe(&mut outcome, pair[0].days);
-    outcome.parameter("drive", DRIVE).parameter("metadata", "conventional");
+    outcome.parameter("drive", DRIVE).parameter("writes", super::WRITES);
     for (name, machine) in MACHINES {
         outcome.parameter(name, machine);
     }

@@ -91,7 +91,7 @@ fn run(bench: &mut Bench<'_>) -> Result<Outcome, ExperimentError> {
     let mut outcome = Outcome::new();
     describe(&mut outcome, base.days);
     outcome.parameter("positions and partitions", bench.sweeps());
-    outcome.parameter("drive", DRIVE).parameter("machine", MACHINE).parameter("metadata", "conventional");
+    outcome.parameter("drive", DRIVE).parameter("machine", MACHINE).parameter("writes", super::WRITES);
     let mut found = Vec::new();
     for (pair, positions) in pairs.iter().zip(&positions) {
         found.push(measure(bench, pair, *positions, &starts)?);

@@ -2,7 +2,7 @@
 
 use super::aged::{Aged, aged};
 use super::replay::failed;
-use super::{DRIVE, MACHINE, POLICIES, SIZE_BYTES, describe};
+use super::{DRIVE, MACHINE, POLICIES, SIZE_BYTES, WRITES, describe};
 use crate::{Axis, Bench, Claim, Experiment, ExperimentError, Explain, Figure, Outcome, Published, Row, Series, Unit};
 use device::Drive;
 use device::store::{SparseStore, Store as _};
@@ -68,6 +68,8 @@ impl Curves {
 /// What is known of the two file systems: throughput, and the layout of the benchmark's own files by size.
 struct Found {
     curves: [Curves; 2],
+    /// The same throughput with late blocks gathered.
+    gathered: [Curves; 2],
     layout: [Vec<(f64, f64)>; 2],
     raw: Raw,
     /// Reading files of 96 KB, realloc over original, where a track has about the published number of sectors.
@@ -82,7 +84,8 @@ fn middle_sector(drive: &Drive) -> u64 {
 }
 
 fn run(bench: &mut Bench<'_>) -> Result<Outcome, ExperimentError> {
-    let (mut curves, mut layout, mut middle, mut late) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+    let (mut curves, mut gathered, mut layout) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut middle, mut late) = (Vec::new(), Vec::new());
     let mut outcome = Outcome::new();
     let first_sector = middle_sector(&Drive::find(DRIVE)?);
     for (name, words) in POLICIES {
@@ -91,11 +94,15 @@ fn run(bench: &mut Bench<'_>) -> Result<Outcome, ExperimentError> {
             describe(&mut outcome, aged.days);
         }
         let options = options(bench);
-        let mut lab = aged.laboratory()?;
-        let mut tell =
-            |p: &workload::Progress<'_>| bench.report(&format!("{name}: {}", p.point), p.done, Some(p.total));
-        let mut result = workload::run_on(&mut lab, &options, &mut tell)?;
-        curves.extend(result.targets.pop().map(Curves));
+        for (what, mut lab, into) in [
+            ("", aged.laboratory()?, &mut curves),
+            (", late blocks gathered", aged.laboratory_gathering()?, &mut gathered),
+        ] {
+            let mut tell =
+                |p: &workload::Progress<'_>| bench.report(&format!("{name}{what}: {}", p.point), p.done, Some(p.total));
+            let mut result = workload::run_on(&mut lab, &options, &mut tell)?;
+            into.extend(result.targets.pop().map(Curves));
+        }
         let mut scores = Vec::new();
         for size_bytes in &options.sizes_bytes {
             bench.report(&format!("{name}: layout of new files"), scores.len() as u64, None);
@@ -104,19 +111,20 @@ fn run(bench: &mut Bench<'_>) -> Result<Outcome, ExperimentError> {
         }
         layout.push(scores);
         middle.push(read_96(bench, &aged, first_sector)?);
-        // The policies of the aging write metadata late.
-        late.push(one(bench, &mut super::laboratory(aged.volume.clone())?, Phase::Create, 64)?);
+        late.push(one(bench, &mut aged.laboratory_without_order()?, Phase::Create, 64)?);
     }
-    outcome.parameter("drive", DRIVE).parameter("machine", MACHINE).parameter("metadata", "conventional");
+    outcome.parameter("drive", DRIVE).parameter("machine", MACHINE).parameter("writes", WRITES);
     let gained =
         |both: &[f64]| both.last().zip(both.first()).map_or(f64::NAN, |(realloc, original)| realloc / original);
     let (average_track, late) = (gained(&middle), gained(&late));
-    let (curves, layout) = (<[Curves; 2]>::try_from(curves), <[Vec<(f64, f64)>; 2]>::try_from(layout));
-    if let (Ok(curves), Ok(layout)) = (curves, layout) {
-        let found = Found { curves, layout, raw: raw(bench)?, average_track, late };
+    let (curves, gathered) = (<[Curves; 2]>::try_from(curves), <[Curves; 2]>::try_from(gathered));
+    let layout = <[Vec<(f64, f64)>; 2]>::try_from(layout);
+    if let (Ok(curves), Ok(gathered), Ok(layout)) = (curves, gathered, layout) {
+        let found = Found { curves, gathered, layout, raw: raw(bench)?, average_track, late };
         rows(&mut outcome, &found);
         layout_rows(&mut outcome, &found);
         raw_rows(&mut outcome, &found);
+        gathered_rows(&mut outcome, &found);
         figures(&mut outcome, &found);
     }
     Ok(outcome)
@@ -290,6 +298,36 @@ fn raw_rows(outcome: &mut Outcome, found: &Found) {
         format!("{best:.2} MiB/s in files of {} KB under realloc, {:.2} on the raw disk", size as u64 / KB, raw.write),
         Explain::unknown(),
     ));
+}
+
+/// What changes if late blocks are written with their neighbours: each figure as it is, and so.
+fn gathered_rows(outcome: &mut Outcome, found: &Found) {
+    for (late, [original, realloc]) in [("", &found.curves), ("late blocks gathered: ", &found.gathered)] {
+        let sizes: Vec<u64> = realloc.points(Phase::Read).iter().map(|(x, _)| *x as u64 / KB).collect();
+        let gain = |phase, kb| realloc.at(phase, kb) / original.at(phase, kb);
+        let mut row = |what: String, unit, ours| {
+            outcome.row(Row::new(format!("{late}{what}"), unit, Published::NONE, ours, Explain::Agrees));
+        };
+        if !late.is_empty() {
+            let over = "realloc over original";
+            row(format!("reading files of 96 KB, {over}"), Unit::Ratio, gain(Phase::Read, 96));
+            row(format!("creating files of 64 KB, {over}"), Unit::Ratio, gain(Phase::Create, 64));
+            let large: Vec<f64> = sizes.iter().filter(|kb| **kb >= 4096).map(|kb| gain(Phase::Create, *kb)).collect();
+            if !large.is_empty() {
+                let mean = large.iter().sum::<f64>() / large.len() as f64;
+                row(format!("creating files of 4 MB and more, {over}"), Unit::Ratio, mean);
+            }
+        }
+        for (name, curves) in [("original", original), ("realloc", realloc)] {
+            for (phase, verb) in [(Phase::Create, "creating"), (Phase::Overwrite, "overwriting")] {
+                for kb in [56, 64, 72] {
+                    row(format!("{verb} files of {kb} KB, {name}"), Unit::MibPerS, curves.at(phase, kb));
+                }
+            }
+        }
+        let written = [Phase::Create, Phase::Overwrite].into_iter().flat_map(|phase| realloc.points(phase));
+        row("the most in writing, realloc".to_owned(), Unit::MibPerS, written.map(|(_, y)| y).fold(0.0, f64::max));
+    }
 }
 
 fn figures(outcome: &mut Outcome, found: &Found) {

@@ -1,12 +1,12 @@
 //! What use does to a file system's speed, under both allocators: the reason why benchmarks are to be run on aged ones.
 
 use super::fragments::written_score;
-use super::{Side, rate, rates_figure, side};
-use crate::alloc96::{file_system, laboratory, mkfs_options, policy};
-use crate::testbed::{AtSize, Sequential, sequential};
+use super::thesis::{THESIS, with_one_position};
+use super::{Side, describe, rate, rates_figure, sequential, side};
+use crate::alloc96;
+use crate::testbed::{AtSize, sequential_shared};
 use crate::{Axis, Bench, Claim, Experiment, ExperimentError, Explain, Figure, Outcome, Published, Row, Series, Unit};
 use ffs::Ffs;
-use ffs::mkfs::{DiskGeometry, MkfsOptions};
 use units::show::size_name;
 use workload::Phase;
 
@@ -14,8 +14,8 @@ pub(crate) const EXPERIMENT: Experiment = Experiment {
     key: "hbench01/empty-aged",
     title: "An empty file system against an aged one, under the original allocator and under realloc",
     source: "Smith, Workload-Specific File System Benchmarks, PhD thesis, Harvard, 2001, chapter 3",
-    runs: "the sequential benchmark on new file systems and on those that the 300 days of alloc96 leave, with original and with realloc; the \
-           layout of files of its sizes on each",
+    runs: "the sequential benchmark on new file systems and on those that seven months leave, with original and with realloc; the layout of \
+           files of its sizes on each; the same with the file system, drive and days of alloc96",
     run,
 };
 
@@ -28,16 +28,14 @@ const IDENTICAL: f64 = 0.01;
 fn run(bench: &mut Bench<'_>) -> Result<Outcome, ExperimentError> {
     let all = [16, 32, 48, 56, 64, 72, 80, 88, 96, 104, 112, 128, 192, 256, 512, 1024, 2048, 4096].map(|kb| kb * K);
     let sizes: &[u64] = bench.pick(&[16 * K, 64 * K, 104 * K], &all);
-    let original = side(bench, NAMES[0], sizes)?;
-    let realloc = side(bench, NAMES[1], sizes)?;
+    let original = side(bench, THESIS, NAMES[0], sizes)?;
+    let realloc = side(bench, THESIS, NAMES[1], sizes)?;
     let one = [one_position(bench, NAMES[0], sizes)?, one_position(bench, NAMES[1], sizes)?];
     let mut outcome = Outcome::new();
-    outcome
-        .parameter("file systems", "that of alloc96, original against realloc")
-        .parameter("days of aging", original.aged.days.to_string())
-        .parameter("in use at the end", used_at_the_end(&original))
-        .parameter("data", format!("{} MiB of each size, 25 files a directory", bench.pick(4, 32)));
+    describe(&mut outcome, bench, &original.aged);
+    outcome.parameter("compared", "original against realloc");
     rows(&mut outcome, &original, &realloc, &one, sizes);
+    of_alloc96(bench, &mut outcome)?;
     let sides = [(NAMES[0], &original), (NAMES[1], &realloc)];
     outcome.figure(rates_figure("read", "Reading files", Phase::Read, sides));
     outcome.figure(rates_figure("create", "Creating files", Phase::Create, sides));
@@ -45,31 +43,41 @@ fn run(bench: &mut Bench<'_>) -> Result<Outcome, ExperimentError> {
     Ok(outcome)
 }
 
-/// The benchmark on a new file system with one thing changed: it tells one rotational position apart, so that the next block of a file is simply
-/// the next.
+/// The benchmark on a new file system with one thing changed: it tells one rotational position apart.
 fn one_position(bench: &mut Bench<'_>, words: &str, sizes: &[u64]) -> Result<Vec<AtSize>, ExperimentError> {
-    let options = mkfs_options();
-    let disk = options.disk.map(|disk| DiskGeometry { positions: 1, ..disk });
-    let volume = Ffs::format(&MkfsOptions { disk, ..options }, policy(words)?)?;
-    let with = Sequential {
-        data_bytes: bench.pick(4 << 20, 32 << 20),
-        files_per_directory: 25,
-        piece_bytes: 4 << 20,
-        until: Phase::Read,
-    };
-    sequential(bench, &format!("{words}, empty, one rotational position"), &volume, laboratory, sizes, with)
+    let volume = THESIS.as_measured(&with_one_position(words)?);
+    let (name, with) = (format!("{words}, empty, one rotational position"), sequential(bench));
+    sequential_shared(bench, &name, &volume, |volume| THESIS.laboratory(volume), sizes, with)
 }
 
-fn used_at_the_end(side: &Side) -> String {
-    let used = side.aged.use_by_day.last().copied().unwrap_or(0.0);
-    format!("{:.0} % of what users may use", used * 100.0)
+/// Sizes that rows are of.
+const SHOWN: [u64; 5] = [16 * K, 64 * K, 96 * K, 104 * K, 1024 * K];
+
+/// The same on the file system and the drive of the earlier study, after its 300 days.
+fn of_alloc96(bench: &mut Bench<'_>, outcome: &mut Outcome) -> Result<(), ExperimentError> {
+    let sizes: &[u64] = bench.pick(&SHOWN[1..2], &SHOWN);
+    let sides = [side(bench, alloc96::STUDY, NAMES[0], sizes)?, side(bench, alloc96::STUDY, NAMES[1], sizes)?];
+    let [original, realloc] = &sides;
+    for size in sizes.iter().copied() {
+        let of = |found: &[AtSize]| rate(found, size, Phase::Read).unwrap_or(0.0);
+        let ratios = [
+            ("aged over empty, original", of(&original.on_aged) / of(&original.on_empty)),
+            ("aged over empty, realloc", of(&realloc.on_aged) / of(&realloc.on_empty)),
+            ("realloc over original, aged", of(&realloc.on_aged) / of(&original.on_aged)),
+        ];
+        for (what, ours) in ratios {
+            let what = format!("with the set-up of alloc96: read, {what}, {} files", size_name(size));
+            outcome.row(Row::new(what, Unit::Ratio, Published::NONE, ours, Explain::Agrees));
+        }
+    }
+    Ok(())
 }
 
 fn rows(outcome: &mut Outcome, original: &Side, realloc: &Side, one: &[Vec<AtSize>; 2], sizes: &[u64]) {
     let row = |what: String, ours| Row::new(what, Unit::Ratio, Published::NONE, ours, Explain::Agrees);
     let of = |found: &[AtSize], size, phase| rate(found, size, phase).unwrap_or(0.0);
     for phase in [Phase::Read, Phase::Create] {
-        for size in sizes.iter().copied().filter(|size| [16 * K, 64 * K, 96 * K, 104 * K, 1024 * K].contains(size)) {
+        for size in sizes.iter().copied().filter(|size| SHOWN.contains(size)) {
             let what = |what: &str| format!("{}, {what}, {} files", phase.name(), size_name(size));
             let (before, after) = (of(&original.on_empty, size, phase), of(&realloc.on_empty, size, phase));
             outcome.row(row(what("realloc over original, empty"), after / before));
@@ -131,12 +139,12 @@ fn layout(
 ) -> Result<(), ExperimentError> {
     let mut series = Vec::new();
     for (name, side) in NAMES.into_iter().zip(sides) {
-        let on: [(&str, Ffs); 2] = [("empty", file_system(name)?), ("aged", side.aged.volume.clone())];
+        let on: [(&str, Ffs); 2] = [("empty", THESIS.file_system(name)?), ("aged", side.aged.volume.clone())];
         for (on, volume) in on {
             let mut scores = Vec::new();
             for (done, size) in (0_u64..).zip(sizes) {
                 bench.report(&format!("layout by size, {name}, {on}"), done, Some(sizes.len() as u64));
-                scores.push((*size as f64, written_score(&volume, *size)?));
+                scores.push((*size as f64, written_score(THESIS, &volume, *size)?));
             }
             let mean = scores.iter().map(|(_, score)| score).sum::<f64>() / scores.len().max(1) as f64;
             let what = format!("layout score of files of the benchmark's sizes, mean, {name}, {on}");

@@ -1,8 +1,8 @@
 //! Smith, *Workload-Specific File System Benchmarks*, PhD thesis, Harvard, 2001. Chapter 3: two changes to the allocator of FFS,
 //! studied on aged file systems. Chapter 4: predictions held against measurements (`validation`).
 //!
-//! What the experiments of chapter 3 share: a file system with realloc and the same with one choice changed, each empty and aged by the
-//! workload of [`alloc96`](crate::alloc96), and where the files of the aged ones lie.
+//! What the experiments of chapter 3 share: [the set-up](thesis), a file system with realloc and the same with one choice changed, each
+//! empty and aged, and where the files of the aged ones lie.
 
 pub(crate) mod andrew;
 mod changed;
@@ -10,13 +10,12 @@ pub(crate) mod empty_aged;
 pub(crate) mod fragments;
 pub(crate) mod noswitch;
 mod split;
+mod thesis;
 pub(crate) mod validation;
 
-use crate::alloc96::aged::{Aged, aged};
-use crate::alloc96::{file_system, laboratory};
+use crate::alloc96::aged::{Aged, aged_of};
 use crate::testbed::{AtSize, Sequential, sequential_shared};
-use crate::{Axis, Bench, ExperimentError, Figure, Series};
-use ffs::policy::{Integrity, Options};
+use crate::{Axis, Bench, ExperimentError, Figure, Outcome, Series, Study};
 use ffs::{Ffs, FragAddr};
 use kernel::Volume as _;
 use posix::Extent;
@@ -30,27 +29,44 @@ struct Side {
     on_aged: Vec<AtSize>,
 }
 
-/// Ages it, and runs the sequential benchmark on both.
-fn side(bench: &mut Bench<'_>, words: &str, sizes: &[u64]) -> Result<Side, ExperimentError> {
-    let with = Sequential {
+/// How the sequential benchmark is run.
+fn sequential(bench: &Bench<'_>) -> Sequential {
+    Sequential {
         data_bytes: bench.pick(4 << 20, 32 << 20),
         files_per_directory: 25,
         piece_bytes: 4 << 20,
         until: Phase::Read,
-    };
+    }
+}
+
+/// Ages the file system of a study, and runs the sequential benchmark on it and on an empty one.
+fn side(bench: &mut Bench<'_>, study: Study, words: &str, sizes: &[u64]) -> Result<Side, ExperimentError> {
     // Metadata is written late while it is aged, which does not change where anything goes.
-    let aged = aged(bench, &format!("{words},noorder"))?;
-    let (empty, volume) = (file_system(words)?, as_measured(&aged.volume));
+    let aged = aged_of(bench, study, &format!("{words},noorder"))?;
+    let (empty, volume) = (study.as_measured(&study.file_system(words)?), study.as_measured(&aged.volume));
+    let with = sequential(bench);
     let mut on = |state: &str, volume: &Ffs| {
-        sequential_shared(bench, &format!("alloc96 {words}, {state}"), volume, laboratory, sizes, with)
+        let name = format!("{} {words}, {state}, {:?}", study.name, study.late);
+        sequential_shared(bench, &name, volume, |volume| study.laboratory(volume), sizes, with)
     };
     let (on_empty, on_aged) = (on("empty", &empty)?, on("aged", &volume)?);
     Ok(Side { aged, on_empty, on_aged })
 }
 
-/// A copy that writes metadata in order.
-fn as_measured(volume: &Ffs) -> Ffs {
-    volume.clone().with_choices(Options { integrity: Integrity::Conventional, ..*volume.choices() })
+/// What an experiment says of its set-up.
+fn describe(outcome: &mut Outcome, bench: &Bench<'_>, aged: &Aged) {
+    let Study { machine, drive, days, .. } = aged.study;
+    let used = aged.use_by_day.last().copied().unwrap_or(0.0);
+    outcome
+        .parameter("file system", thesis::DESCRIBED)
+        .parameter("machine", machine)
+        .parameter("drive", drive)
+        .parameter(
+            "workload",
+            format!("{} of the first {days} days of fsage plan alloc96, in proportion to the size", aged.days),
+        )
+        .parameter("in use at the end", format!("{:.0} % of what users may use", used * 100.0))
+        .parameter("data", format!("{} MiB of each size, 25 files a directory", bench.pick(4, 32)));
 }
 
 fn rate(found: &[AtSize], size_bytes: u64, phase: Phase) -> Option<f64> {
