@@ -1,12 +1,12 @@
 //! The survey of what was listed before: a tree whose files are told one by one, with their extents, as a snapshot with block lists
 //! has them. The figures are those of the other surveys, from the same sums.
 
+use crate::SurveyOptions;
 use crate::collect::{Collector, DirectoryPlace, FileFacts, LinksLeft};
 use crate::geometry::Groups;
 use crate::map::{MapBuilder, Span};
 use crate::survey::{Available, Source, Survey, Walked};
 use crate::walk::shown_path;
-use crate::SurveyOptions;
 use posix::Extent;
 
 /// A regular file, as it was listed.
