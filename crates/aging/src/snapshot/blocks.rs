@@ -16,6 +16,10 @@ const BYTES_MAX: u64 = i64::MAX as u64;
 /// A file of more extents has no list: a row is decoded as a whole.
 pub const EXTENTS_MAX: usize = 1 << 22;
 
+/// Reasons why there is no list are sentences, and few: each is kept once.
+const REASONS_MAX: u32 = 1000;
+const REASON_BYTES_MAX: usize = 4096;
+
 /// What the block lists of a snapshot are, in its footer.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct BlocksMeta {
@@ -81,7 +85,6 @@ pub(super) struct Place {
 pub(super) struct Lists {
     bytes: Vec<u8>,
     reasons: Vec<String>,
-    reason_bytes: usize,
     by_reason: FxHashMap<String, u32>,
 }
 
@@ -129,16 +132,27 @@ impl Lists {
         Ok(())
     }
 
-    /// Takes in why there is none.
-    pub(super) fn unknown(&mut self, why: &str) -> ListAt {
+    /// Takes in why there is none, as somebody says it.
+    ///
+    /// # Errors
+    /// It is longer than a reason, or one too many.
+    pub(super) fn told(&mut self, why: &str) -> Result<ListAt, String> {
         if let Some(known) = self.by_reason.get(why) {
-            return ListAt::Unknown(*known);
+            return Ok(ListAt::Unknown(*known));
         }
-        let number = u32::try_from(self.reasons.len()).unwrap_or(u32::MAX);
+        if why.len() > REASON_BYTES_MAX {
+            return Err(format!("a reason of {} bytes, where the longest has {REASON_BYTES_MAX}", why.len()));
+        }
+        let number = u32::try_from(self.reasons.len()).ok().filter(|n| *n < REASONS_MAX);
+        let number = number.ok_or_else(|| format!("a reason more than the {REASONS_MAX} that a snapshot gives"))?;
         self.reasons.push(why.to_owned());
-        self.reason_bytes += why.len();
         self.by_reason.insert(why.to_owned(), number);
-        ListAt::Unknown(number)
+        Ok(ListAt::Unknown(number))
+    }
+
+    /// The same of what a file system said, which is never so much.
+    pub(super) fn unknown(&mut self, why: &str) -> ListAt {
+        self.told(why).unwrap_or(ListAt::Unknown(0))
     }
 
     /// What is there.
@@ -166,7 +180,7 @@ impl Lists {
 
     /// What they take of memory.
     pub(super) fn bytes(&self) -> usize {
-        self.bytes.len() + self.reason_bytes
+        self.bytes.len()
     }
 }
 

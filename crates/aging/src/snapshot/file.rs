@@ -317,7 +317,6 @@ fn append(columns: &Columns<'_>, builder: &mut Builder, room: &mut NameRoom) -> 
             mtime_ns: mtimes[row],
             nlink: nlinks[row],
         };
-        columns.file().take_room(room, text.len(), "names", "tree")?;
         let wrong = |why: String| bad(PATH, format!("{text:?} {why}"));
         let (Some(blocks), Some(lists)) = (&blocks, builder.lists()) else {
             builder.push(&name, inode).map_err(wrong)?;
@@ -362,7 +361,9 @@ impl<'a> BlockColumns<'a> {
         let bad = |message: String| columns.corrupt(row, EXTENTS, message);
         match (self.lists.is_null(row), self.reasons.is_null(row)) {
             (true, true) => return Ok(ListAt::NotKept),
-            (true, false) => return Ok(lists.unknown(self.reasons.value(row))),
+            (true, false) => {
+                return lists.told(self.reasons.value(row)).map_err(|why| columns.corrupt(row, NO_EXTENTS, why));
+            }
             (false, false) => return Err(bad("there is a list, and a reason why there is none".to_owned())),
             (false, true) => {}
         }

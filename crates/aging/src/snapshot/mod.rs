@@ -280,7 +280,7 @@ impl Builder {
         let at = match blocks {
             None => ListAt::NotKept,
             Some(Ok(extents)) => lists.lists.add(extents.iter().copied())?,
-            Some(Err(why)) => lists.lists.unknown(why),
+            Some(Err(why)) => lists.lists.told(why)?,
         };
         self.push_at(path, inode, Place { position, at })
     }

@@ -274,7 +274,7 @@ fn block_lists_change_nothing_in_a_plan() {
     assert!(with_lists.iter().all(|path| Snapshot::read_with_blocks(path).is_ok()));
     let (_, without) = planned(&paths, &SnapshotsOptions::default()).expect("a plan");
     let (_, with) = planned(&with_lists, &SnapshotsOptions::default()).expect("a plan");
-    assert!(without.len() > 100);
+    assert!(without.len() > 50, "{}", without.len());
     assert_eq!(with, without);
 }
 

@@ -114,8 +114,9 @@ fn a_survey_of_lists_counts_what_is_there_and_says_what_is_not() {
     let files = survey.files.known().expect("there are lists");
     assert_eq!((files.records, files.all.extents, files.score.pairs, files.score.following), (4, 3, 1, 0));
     assert_eq!(files.kinds.inline.files, 1);
-    // In the order of the listing: /e, /d/inline, /o (first of its names), /a. From the end of /o's only block to the start of /a's first.
-    assert_eq!((files.locality.count, files.locality.sum_bytes), (1, 4096));
+    // In the order of the listing: /e, /d/inline, /a, /o (the first of its names). Only the last two have a place: from the end of /a's second
+    // piece to the beginning of /o's.
+    assert_eq!((files.locality.count, files.locality.sum_bytes), (1, (3 << 20) - (40_960 + 4096)));
     // Inode 16 belongs to group 1, 11 to group 1 as well; their data lie in group 3.
     assert_eq!(files.split.known().map(|s| (s.files, s.split)), Some((2, 2)));
     assert!(survey.free.why().is_some_and(|why| why.contains("which space is free")));
@@ -133,6 +134,7 @@ fn lists_that_cannot_be_are_named() {
     let overlap = [extent(0, 0, 4096), extent(4095, 8192, 1)];
     assert!(error("/a", FileKind::File, Some(Ok(&overlap))).contains("extent 1 begins at byte 4095"));
     assert!(error("/a", FileKind::File, None).contains("neither"));
+    assert!(error("/a", FileKind::File, Some(Err(&"why ".repeat(1025)))).contains("a reason of 4100 bytes"));
     assert!(error("/a", FileKind::Special, Some(Ok(&[]))).contains("neither a file nor a directory"));
     let mut builder = Builder::with_blocks();
     builder.push_with(b"/", inode(FileKind::Directory, 2, 2), 0, Some(Ok(&[]))).expect("a root");
@@ -140,6 +142,15 @@ fn lists_that_cannot_be_are_named() {
     builder.push_with(b"/b", inode(FileKind::File, 3, 2), 1, Some(Ok(&[extent(0, 6, 5)]))).expect("a name");
     let (row, why) = builder.finish(meta()).expect_err("one inode, two places");
     assert!(row == 2 && why.contains("other blocks"), "{row} {why}");
+    // As many reasons as files.
+    let mut builder = Builder::with_blocks();
+    builder.push_with(b"/", inode(FileKind::Directory, 2, 2), 0, Some(Ok(&[]))).expect("a root");
+    let mut push = |i: u32| {
+        let (name, why) = (format!("/{i:05}"), format!("reason {i}"));
+        builder.push_with(name.as_bytes(), inode(FileKind::File, 100 + u64::from(i), 1), i, Some(Err(&why)))
+    };
+    assert!((0..1000).all(|i| push(i).is_ok()));
+    assert!(push(1000).is_err_and(|why| why.contains("more than the 1000")));
     // Lists, and nothing that says what they are; and the other way round.
     let mut builder = Builder::with_blocks();
     builder.push_with(b"/", inode(FileKind::Directory, 2, 2), 0, Some(Ok(&[]))).expect("a root");
@@ -148,6 +159,15 @@ fn lists_that_cannot_be_are_named() {
     builder.push(b"/", inode(FileKind::Directory, 2, 2)).expect("a root");
     assert!(builder.finish(meta()).is_err());
 }
+
+/// No sentence.
+static LONG: &str = {
+    const BYTES: [u8; 5000] = [b'a'; 5000];
+    match std::str::from_utf8(&BYTES) {
+        Ok(text) => text,
+        Err(_) => "",
+    }
+};
 
 /// An extent as somebody wrote it, whether it can be or not.
 type Written = Option<(Option<u64>, u64, u64, u8)>;
@@ -237,6 +257,7 @@ fn what_somebody_else_wrote_is_refused_by_place_or_carried() {
         (one(0, 1 << 63, 1, 0), None, None, "ends beyond every device"),
         (one(0, 0, u64::MAX, 0), None, None, "ends beyond every file"),
         (one(0, 0, 1, 0x80), None, None, "row 1, column extents: flags 0x80 have a bit that means nothing"),
+        (None, Some(LONG), None, "row 1, column no_extents: a reason of 5000 bytes"),
         (one(0, 0, 1, 0), Some("why"), None, "row 1, column extents: there is a list, and a reason"),
         (None, None, None, "row 1, column path: \"/a\" has neither a list"),
         (one(0, 0, 1, 0), None, one(0, 0, 1, 0), "row 2, column path: \"/l\" has a list of blocks, and is neither"),
