@@ -4,7 +4,8 @@
 
 use crate::documents::number;
 use arrow_array::{
-    ArrayRef, Int64Array, ListArray, RecordBatch, StringArray, StructArray, UInt8Array, UInt16Array, UInt32Array, UInt64Array,
+    ArrayRef, Int64Array, ListArray, RecordBatch, StringArray, StructArray, UInt8Array, UInt16Array, UInt32Array,
+    UInt64Array,
 };
 use arrow_buffer::{NullBuffer, OffsetBuffer};
 use arrow_schema::{DataType, Field, Schema};
@@ -45,7 +46,9 @@ fn array(column: &Column, rows: usize, u: &mut Unstructured<'_>) -> Result<Array
             Arc::new(values.collect::<Result<StringArray>>()?)
         }
         DataType::List(item) => {
-            let DataType::Struct(fields) = item.data_type() else { unreachable!("lists of structures are the only ones") };
+            let DataType::Struct(fields) = item.data_type() else {
+                unreachable!("lists of structures are the only ones")
+            };
             let lengths = (0..rows).map(|_| u.int_in_range(0..=3)).collect::<Result<Vec<usize>>>()?;
             let nulls = (0..rows).map(|_| Ok(!*nullable || u.ratio(3, 4)?)).collect::<Result<Vec<bool>>>()?;
             let values = lengths.iter().sum();
@@ -56,7 +59,8 @@ fn array(column: &Column, rows: usize, u: &mut Unstructured<'_>) -> Result<Array
                 array(&("", field.data_type().clone(), may, words), values, u)
             });
             let columns = columns.collect::<Result<Vec<_>>>()?;
-            let structs = StructArray::try_new_with_length(fields.clone(), columns, None, values).expect("equal columns");
+            let structs =
+                StructArray::try_new_with_length(fields.clone(), columns, None, values).expect("equal columns");
             let (offsets, nulls) = (OffsetBuffer::from_lengths(lengths), NullBuffer::from(nulls));
             Arc::new(ListArray::new(Arc::clone(item), offsets, Arc::new(structs), nullable.then_some(nulls)))
         }

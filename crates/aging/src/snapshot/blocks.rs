@@ -11,7 +11,7 @@ use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
 
 /// No file system has an address or a length beyond this one (`loff_t`).
-const BYTES_MAX: u64 = i64::MAX as u64;
+pub(super) const BYTES_MAX: u64 = i64::MAX as u64;
 
 /// A file of more extents has no list: a row is decoded as a whole.
 pub const EXTENTS_MAX: usize = 1 << 22;

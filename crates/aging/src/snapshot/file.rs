@@ -1,6 +1,6 @@
 //! `NAME.snapshot`: one checked Parquet file, a row per name, the description in its footer. With block lists it has three columns more.
 
-use super::blocks::{Blocks, ListAt, Lists, Place, bits_of, flags_of};
+use super::blocks::{BYTES_MAX, Blocks, ListAt, Lists, Place, bits_of, flags_of};
 use super::series::no_blocks;
 use super::{Builder, FORMAT, FORMAT_VERSION, Inode, Snapshot, SnapshotMeta};
 use arrow_array::builder::{ArrayBuilder, ListBuilder, StringBuilder, StructBuilder, UInt8Builder, UInt64Builder};
@@ -215,8 +215,13 @@ impl Snapshot {
         if meta.version < FORMAT_VERSION {
             return read(&file, SnapshotMeta { blocks: None, ..meta });
         }
-        if meta.blocks.is_none() {
-            return Err(file.corrupt("footer", "it says nothing of the block lists that a file of its version has"));
+        let bad = |message: &str| Err(file.corrupt("footer", message));
+        let Some(blocks) = &meta.blocks else {
+            return bad("it says nothing of the block lists that a file of its version has");
+        };
+        let end = blocks.span.start_bytes.checked_add(blocks.span.len_bytes);
+        if end.is_none_or(|end| end > BYTES_MAX) {
+            return bad("the addresses in use end beyond every device");
         }
         as_stored(&block_fields())(path, file.schema())?;
         read(&file, meta)

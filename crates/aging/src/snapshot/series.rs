@@ -146,6 +146,5 @@ fn header(snapshot: &Snapshot, options: &str) -> SeriesHeader {
         notes: vec![format!("from snapshots of {} on {}", printable(&meta.root), printable(&meta.host))],
         environment,
         days: if meta.simulated { Days::Simulated } else { Days::Real },
-        ..SeriesHeader::default()
     }
 }

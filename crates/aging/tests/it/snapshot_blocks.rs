@@ -11,6 +11,7 @@ use layout::geometry::{GroupKind, Groups, InodeRule, Ranges};
 use layout::map::Span;
 use layout::{AddressSpace, Available, MapOrder, Method, SurveyOptions};
 use posix::{Extent, ExtentFlags, FileKind};
+use proptest::prelude::*;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -291,6 +292,9 @@ fn a_file_that_lacks_what_its_version_has_is_refused() {
         let error = Snapshot::read_with_blocks(&other).expect_err(missing).to_string();
         assert!(error.contains(&format!("column {missing}: not in the file")), "{error}");
     }
+    rewritten(&path, &other, |_, meta| meta["blocks"]["span"]["start_bytes"] = u64::MAX.into());
+    let error = Snapshot::read_with_blocks(&other).expect_err("no such address").to_string();
+    assert!(error.contains("b.snapshot: footer: the addresses in use end beyond every device"), "{error}");
     rewritten(&path, &other, |_, meta| meta["blocks"] = serde_json::Value::Null);
     let error = Snapshot::read_with_blocks(&other).expect_err("no description").to_string();
     assert!(error.contains("b.snapshot") && error.contains("says nothing of the block lists"), "{error}");
@@ -318,4 +322,77 @@ fn row_groups_end_where_lists_are_long() {
     // Neighbouring extents that lie alike cost next to nothing: less than a byte each.
     let bytes = std::fs::metadata(&path).expect("the file").len();
     assert!(bytes < 4 * 700_000 / 2, "{bytes} bytes");
+}
+
+/// Numbers that meet, and the largest there are.
+fn number() -> impl Strategy<Value = u64> {
+    prop_oneof![8 => 0u64..20, 2 => (0u32..64).prop_map(|bit| 1 << bit), 1 => Just(u64::MAX), 1 => any::<u64>()]
+}
+
+fn any_list() -> impl Strategy<Value = Option<Vec<Written>>> {
+    // Mostly in order, so that some pass.
+    let extent = (number(), number(), number(), 0u8..130);
+    let list = proptest::collection::vec(extent, 0..5).prop_map(|mut list| {
+        list.sort_by_key(|extent| extent.0);
+        list.into_iter().map(|(logical, physical, len, flags)| Some((Some(logical), physical, len, flags))).collect()
+    });
+    proptest::option::weighted(0.8, list)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 300, ..ProptestConfig::default() })]
+
+    /// Whatever the lists, the groups and the addresses are said to be: refused, or read, surveyed, shown, written and read as the same.
+    #[test]
+    fn any_lists_are_refused_or_have_a_layout(
+        lists in proptest::collection::vec(any_list(), 4),
+        groups in (number(), number(), number(), number(), number()),
+        span in (number(), number()),
+        (block_bytes, total_bytes, free_bytes) in (any::<u32>(), number(), number()),
+        (taken_ns, days) in (any::<i64>(), 0.0..1e6),
+        side in 0u32..5,
+    ) {
+        let work = tempfile::tempdir().expect("a directory");
+        let (path, other) = (work.path().join("a.snapshot"), work.path().join("b.snapshot"));
+        let mut builder = Builder::with_blocks();
+        builder.push_with(b"/", inode(FileKind::Directory, 2, 2), 0, Some(Ok(&[]))).expect("a root");
+        for (i, name) in (0u32..).zip(["/a", "/b", "/c"]) {
+            let row = inode(FileKind::File, u64::from(i) + 10, 1);
+            builder.push_with(name.as_bytes(), row, i % 2, Some(Ok(&[]))).expect("a file");
+        }
+        builder.finish(meta()).expect("a sound snapshot").write(&path).expect("a new file");
+        let rows: Vec<_> = lists.iter().map(|list| (list.clone(), list.is_none().then_some("why"))).collect();
+        let columns = columns_of(&rows);
+        rewritten(&path, &other, |there, meta| {
+            for (name, array) in columns {
+                there.iter_mut().filter(|(field, _)| field.name() == name).for_each(|(_, c)| *c = Arc::clone(&array));
+            }
+            let (first_bytes, len_bytes, count, per_group, per_flex) = groups;
+            meta["blocks"]["groups"]["known"] = serde_json::json!({
+                "kind": "ext4_block_groups",
+                "ranges": { "uniform": { "first_bytes": first_bytes, "len_bytes": len_bytes, "count": count } },
+                "inodes": { "per_group": per_group },
+                "per_flex": per_flex,
+            });
+            meta["blocks"]["span"] = serde_json::json!({ "start_bytes": span.0, "len_bytes": span.1 });
+            meta["blocks"]["block_bytes"] = block_bytes.into();
+            (meta["total_bytes"], meta["free_bytes"]) = (total_bytes.into(), free_bytes.into());
+            (meta["taken_ns"], meta["began_ns"]) = (taken_ns.into(), taken_ns.into());
+        });
+        let Ok(snapshot) = Snapshot::read_with_blocks(&other) else { return Ok(()) };
+        let options =
+            SurveyOptions { map: MapOrder::of_side(1 << side), hot_days: Some(days), ..SurveyOptions::default() };
+        let survey = snapshot.survey("it", &options).expect("there are lists");
+        let _ = layout::present::layout(&survey);
+        let _ = layout::compare(&survey, &survey);
+        let saved = work.path().join("survey.json");
+        layout::save(&survey, &saved).expect("a new file");
+        prop_assert!(layout::load(&saved).is_ok());
+        let series = aging::snapshot::layout_by_day(std::slice::from_ref(&other), &options, &mut |_| true);
+        let series = series.expect("one snapshot is a series");
+        let _ = aging::present::course::document(&aging::present::course::Input::new(&series));
+        std::fs::remove_file(&path).expect("ours");
+        snapshot.write(&path).expect("a new file");
+        prop_assert_eq!(Snapshot::read_with_blocks(&path).expect("our own file"), snapshot);
+    }
 }
