@@ -80,12 +80,12 @@ def survey(
     target: Union[str, os.PathLike[str]], *, hot_days: float = 30.0, worst: int = 20
 ) -> Survey:
     """Surveys a mounted directory tree or an unmounted ext2/3/4 image, or reads a survey that `fsage layout -o` saved
-    (`.json`).
+    (`.json`), or a snapshot that `fsage snapshot --blocks` took: its layout, without free space.
 
     Nothing is changed. As root, more figures are available. (`Lab.layout` surveys a laboratory.)
 
     Args:
-        target: a directory, an image, or the file of a survey.
+        target: a directory, an image, the file of a survey, or a snapshot with block lists.
         hot_days: files modified in the last so many days count as hot.
         worst: how many of the files with the most breaks are listed.
     """

@@ -17,6 +17,7 @@ mod system;
 mod table;
 mod workload;
 
+use aging::snapshot::Snapshot;
 use errors::Raised;
 use layout::SurveyOptions;
 use pyo3::prelude::*;
@@ -35,13 +36,16 @@ fn duration_ns(text: &str) -> Result<f64, Raised> {
 }
 
 /// Layout and free space of a mounted directory or an unmounted image, as JSON; a file that a survey was saved in is
-/// read.
+/// read, and of a snapshot with block lists the layout is what it knows.
 #[pyfunction]
 fn survey(py: Python<'_>, target: PathBuf, saved: bool, hot_days: f64, worst_files: usize) -> PyResult<String> {
     let options = SurveyOptions { hot_days: Some(hot_days), worst_files, ..SurveyOptions::default() };
     let survey = interrupt::long(py, |stop| {
         if saved {
             return Ok(layout::load(&target)?);
+        }
+        if Snapshot::is_one(&target) {
+            return Ok(Snapshot::layout_of(&target, &options)?);
         }
         Ok(layout::survey(&target, &options, &mut |_| !stop.requested())?)
     })?;

@@ -141,6 +141,15 @@ def test_layout_is_that_of_the_command_on_the_image(tmp_path: Path) -> None:
     theirs = fsage.Survey(json.loads(done.stdout))
     assert survey.layout_score == theirs.layout_score is not None
     assert survey.by_size.to_dicts() == theirs.by_size.to_dicts()
+    # And of a snapshot that says where files lie.
+    snapshot = [fsage.binary(), "snapshot", image, "--quiet", "-o"]
+    subprocess.run([*snapshot, tmp_path / "listed.snapshot", "--blocks"], check=True)
+    listed = fsage.survey(tmp_path / "listed.snapshot")
+    assert listed.layout_score == theirs.layout_score
+    assert listed.by_size.to_dicts() == theirs.by_size.to_dicts()
+    subprocess.run([*snapshot, tmp_path / "plain.snapshot"], check=True)
+    with pytest.raises(fsage.InputError, match="plain.snapshot.*--blocks"):
+        fsage.survey(tmp_path / "plain.snapshot")
     with fsage.lab(f"ffs:image={image}") as again:
         assert again.stat("big")["size_bytes"] == 2 << 20
 

@@ -43,7 +43,7 @@ const REASONS: &[Reason] = &[
     reason("age", "--years", &["--days"], "both say how long it is aged; leave one out"),
     reason("age", "--resume",
         &["TARGET", "--plan", "--like", "--data", "--writers", "--chunk", "--on-full", "--days", "--look-ahead", "--room", "--real-time",
-          "--checkpoint-every", "--survey-every", "--snapshots-every", "--seed", "--keep", "--output"],
+          "--checkpoint-every", "--survey-every", "--snapshots-every", "--snapshots-blocks", "--seed", "--keep", "--output"],
         "a run goes on as it was begun: target, plan and options are in its state; leave them out"),
     reason("bench", "--compare", &["seqfile", "hotfiles", "scan", "COMMAND"],
         "--compare is about results that are there; run the benchmark first, with --json or -o"),

@@ -2,7 +2,7 @@
 
 use crate::{FileError, ParquetIn};
 use arrow_array::cast::AsArray;
-use arrow_array::{Array, ArrowPrimitiveType, PrimitiveArray, RecordBatch, StringArray};
+use arrow_array::{Array, ArrowPrimitiveType, ListArray, PrimitiveArray, RecordBatch, StringArray, StructArray};
 use arrow_schema::{Field, Schema};
 use std::borrow::Borrow;
 use std::path::Path;
@@ -109,6 +109,41 @@ impl<'a> Columns<'a> {
     pub fn optional_numbers<T: ArrowPrimitiveType>(&self, name: &str) -> Result<&'a PrimitiveArray<T>, FileError> {
         let array = self.array(name)?.as_primitive_opt::<T>();
         array.ok_or_else(|| self.schema(name, format!("is not {}", T::DATA_TYPE)))
+    }
+
+    /// Lists that may be null, of structures that may not, and all of their values.
+    ///
+    /// # Errors
+    /// [`FileError::Schema`], or [`FileError::Corrupt`] where a structure is null.
+    pub fn optional_lists(&self, name: &str) -> Result<(&'a ListArray, &'a StructArray), FileError> {
+        let list = self.array(name)?.as_list_opt::<i32>().ok_or_else(|| self.schema(name, "is no list"))?;
+        let values = list.values().as_struct_opt().ok_or_else(|| self.schema(name, "is no list of structures"))?;
+        self.no_nulls_within(name, list, values)?;
+        Ok((list, values))
+    }
+
+    /// Numbers, one in each structure of a list.
+    ///
+    /// # Errors
+    /// [`FileError::Schema`], or [`FileError::Corrupt`] where one is null.
+    pub fn numbers_within<T: ArrowPrimitiveType>(
+        &self,
+        name: &str,
+        (list, values): (&ListArray, &'a StructArray),
+        field: &str,
+    ) -> Result<&'a [T::Native], FileError> {
+        let column = values.column_by_name(field).and_then(|column| column.as_primitive_opt::<T>());
+        let column = column.ok_or_else(|| self.schema(name, format!("has no {field} that is {}", T::DATA_TYPE)))?;
+        self.no_nulls_within(&format!("{name}, {field}"), list, column)?;
+        Ok(column.values())
+    }
+
+    /// Whether what is in the lists has a value everywhere.
+    fn no_nulls_within(&self, name: &str, list: &ListArray, values: &dyn Array) -> Result<(), FileError> {
+        let Some(nulls) = values.nulls().filter(|nulls| nulls.null_count() > 0) else { return Ok(()) };
+        let at = (0..nulls.len()).find(|&i| nulls.is_null(i)).unwrap_or_default();
+        let row = list.value_offsets().partition_point(|end| usize::try_from(*end).is_ok_and(|end| end <= at));
+        Err(self.corrupt(row.saturating_sub(1), name, "is null within a list, which it may not be"))
     }
 
     /// Texts, one in each row.

@@ -149,9 +149,17 @@ impl ParquetIn {
     /// # Errors
     /// There is no room for them.
     pub fn take_names(&self, room: &mut NameRoom, bytes: usize) -> Result<(), FileError> {
+        self.take_room(room, bytes, "names", "recording")
+    }
+
+    /// Takes the bytes of something else that a reader keeps: what they are, and what a file of this kind is called.
+    ///
+    /// # Errors
+    /// There is no room for them.
+    pub fn take_room(&self, room: &mut NameRoom, bytes: usize, what: &str, of: &str) -> Result<(), FileError> {
         let left = room.left_bytes.checked_sub(bytes as u64).ok_or_else(|| {
             let message = format!(
-                "its names unpack to more than {NAMES_BYTES} bytes and {NAMES_PER_BYTE} for each of its own, which no recording's do"
+                "its {what} unpack to more than {NAMES_BYTES} bytes and {NAMES_PER_BYTE} for each of its own, which no {of}'s do"
             );
             self.corrupt("whole file", message)
         })?;

@@ -104,22 +104,34 @@ pub fn survey_handle(
     options: &SurveyOptions,
     progress: &mut dyn FnMut(Progress) -> bool,
 ) -> Result<Survey, LayoutError> {
+    let target = fs.environment().target;
+    let io = |source| LayoutError::Io { target, doing: "open the directory", source };
+    let then = |fs: &mut dyn FileSystem, around: Surroundings<'_>| survey_file_system(fs, around, options, progress);
+    in_surroundings(fs, then).map_err(io)?
+}
+
+/// Finds out what the hinge trait does not tell about the file system behind a handle, and goes on with that.
+///
+/// # Errors
+/// The directory of a mounted file system cannot be opened again.
+pub fn in_surroundings<T>(
+    fs: &mut dyn FileSystem,
+    then: impl FnOnce(&mut dyn FileSystem, Surroundings<'_>) -> T,
+) -> io::Result<T> {
     let Some(path) = fs.host_path() else {
         let surroundings = laboratory(fs);
-        return survey_file_system(fs, surroundings, options, progress);
+        return Ok(then(fs, surroundings));
     };
-    let target = path.display().to_string();
-    let io = |source| LayoutError::Io { target: target.clone(), doing: "open the directory", source };
-    let handle = File::open(path).map_err(io)?;
-    match magic(&handle).map_err(io)? {
-        EXT4 => survey_file_system(fs, ext4::surroundings(&handle), options, progress),
-        XFS => survey_file_system(fs, xfs::surroundings(&handle), options, progress),
+    let handle = File::open(path)?;
+    Ok(match magic(&handle)? {
+        EXT4 => then(fs, ext4::surroundings(&handle)),
+        XFS => then(fs, xfs::surroundings(&handle)),
         BTRFS => {
             // The trees are read as of the last commit. Where the file system is read-only there is nothing to commit.
             let _ = fs.call(&posix::Call::SyncFs);
             let trees = btrfs::Trees::read(&handle);
-            survey_file_system(fs, btrfs::surroundings(&trees), options, progress)
+            then(fs, btrfs::surroundings(&trees))
         }
-        _ => survey_file_system(fs, Surroundings::default(), options, progress),
-    }
+        _ => then(fs, Surroundings::default()),
+    })
 }

@@ -17,7 +17,8 @@ pub enum GroupKind {
 }
 
 /// Where the groups lie.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Ranges {
     /// All of one length, one after the other.
     Uniform {
@@ -33,7 +34,8 @@ pub enum Ranges {
 }
 
 /// Which group an inode belongs to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum InodeRule {
     /// ext4: inode numbers from 1, so many in each group.
     PerGroup(u64),
@@ -46,7 +48,7 @@ pub enum InodeRule {
 }
 
 /// The allocation groups of a file system.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Groups {
     /// What they are.
     pub kind: GroupKind,

@@ -14,8 +14,10 @@ mod discover;
 mod error;
 pub mod ext4;
 pub mod geometry;
+mod listed;
 pub mod map;
 mod options;
+mod places;
 pub mod present;
 pub mod scores;
 #[cfg(test)]
@@ -27,11 +29,13 @@ mod survey;
 mod walk;
 
 pub use compare::{Caution, Comparison, Difference, SizeDifference, compare};
-pub use discover::{groups_of, groups_of_handle, survey, survey_handle};
+pub use discover::{groups_of, groups_of_handle, in_surroundings, survey, survey_handle};
 pub use error::LayoutError;
+pub use listed::{Listed, ListedFile};
 pub use map::{Map, MapOrder};
 pub use options::{Progress, SurveyOptions};
+pub use places::{Places, Translate};
 pub use series::{Series, SeriesHeader, SeriesPoint, SeriesWriter};
 pub use stored::{SCHEMA, load, save};
 pub use survey::{AddressSpace, Available, FilesLayout, GroupCount, HotFiles, Method, Source, Survey, Walked};
-pub use walk::{FreeList, Surroundings, Translate, survey_file_system};
+pub use walk::{FreeList, Surroundings, survey_file_system};

@@ -55,6 +55,26 @@ pub struct SeriesHeader {
     pub environment: posix::Environment,
     /// What the reader should know (`fallocate` instead of real writes, ...).
     pub notes: Vec<String>,
+    /// Which days are counted.
+    #[serde(skip_serializing_if = "Days::is_simulated")]
+    pub days: Days,
+}
+
+/// Which days a series counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Days {
+    /// Those of a plan, from its beginning.
+    #[default]
+    Simulated,
+    /// Those of the calendar, from the first survey.
+    Real,
+}
+
+impl Days {
+    fn is_simulated(&self) -> bool {
+        *self == Days::Simulated
+    }
 }
 
 /// A survey at a moment of simulated time.

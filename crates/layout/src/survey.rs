@@ -77,6 +77,8 @@ pub enum Method {
     Ext4Image,
     /// A file system of the laboratory, or an image in it.
     Laboratory,
+    /// The block lists of a snapshot.
+    Snapshot,
 }
 
 /// What was surveyed, and when.

@@ -7,10 +7,11 @@
 use crate::collect::{Collector, DirectoryPlace, FileFacts, LinksLeft};
 use crate::geometry::Groups;
 use crate::map::{MapBuilder, Span};
+use crate::places::{Places, Translate};
 use crate::scores::free::{FreeSpace, joined};
-use crate::survey::{AddressSpace, Available, GroupCount, Method, Source, Survey, Walked};
+use crate::survey::{Available, GroupCount, Method, Source, Survey, Walked};
 use crate::{LayoutError, Progress, SurveyOptions};
-use posix::{At, Call, Errno, Extent, Fd, FileKind, FileSystem, FreeExtent, OpenFlags, Stat, Unavailable};
+use posix::{At, Call, Errno, Fd, FileKind, FileSystem, FreeExtent, OpenFlags, Stat, Unavailable};
 use rustc_hash::FxHashSet;
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStrExt as _;
@@ -18,12 +19,6 @@ use std::path::Path;
 use units::show;
 
 const OPEN_DIRECTORIES_MAX: usize = 64;
-
-/// Turns the file system's own addresses into a device's.
-pub trait Translate {
-    /// Appends the device extents of one file extent, in file order; `false` if any part has no known place.
-    fn translate(&self, extent: &Extent, out: &mut Vec<Extent>) -> bool;
-}
 
 /// Free space found another way than the hinge trait's.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -86,13 +81,9 @@ struct Walk<'a> {
     /// Names still to come of files with several.
     links_left: LinksLeft,
     stack: Vec<Frame>,
-    translate: Option<&'a dyn Translate>,
-    translated: Vec<Extent>,
-    logical: bool,
-    untranslated: u64,
+    places: Places<'a>,
     /// Why the file system gives no extents at all.
     no_extents: Option<String>,
-    delayed_synced: bool,
 }
 
 /// Surveys everything below the root of a file system handle. `progress` is told now and then, and stops the survey by
@@ -131,28 +122,18 @@ pub fn survey_file_system(
         walked: Walked::default(),
         links_left: LinksLeft::default(),
         stack: Vec::new(),
-        translate: surroundings.translate,
-        translated: Vec::new(),
-        logical: false,
-        untranslated: 0,
+        places: Places::new(surroundings.translate),
         no_extents: None,
-        delayed_synced: false,
     };
     walk.enter(OsString::new(), root, root_stat.ino).map_err(|e| io("list the directory")(e.into()))?;
     walk.run(progress)?;
-    let Walk { walked, mut collector, logical, untranslated, no_extents, .. } = walk;
+    let Walk { walked, mut collector, places, no_extents, .. } = walk;
     if walked.other_file_systems > 0 {
         let directories = show::counted(walked.other_file_systems, "directory is", "directories are");
         notes.push(format!("{directories} on other file systems, and not entered"));
     }
-    if untranslated > 0 {
-        notes.push(format!("{untranslated} extents lie outside every chunk and were left out"));
-    }
-    let addresses = match (logical, surroundings.translate) {
-        (true, Some(_)) => AddressSpace::BtrfsTranslated,
-        (true, None) => AddressSpace::BtrfsLogical,
-        (false, _) => AddressSpace::Device,
-    };
+    notes.extend(places.note());
+    let addresses = places.addresses();
     let groups = surroundings.groups.ok();
     let free = match surroundings.free {
         Some(free) => free,
@@ -351,7 +332,7 @@ impl Walk<'_> {
             self.walked.further_links += 1;
             return;
         }
-        let extents = match self.extents(fd) {
+        let extents = match self.places.of(self.fs, fd) {
             Ok(extents) => extents,
             Err(Unavailable::Unsupported { what, on, why }) if self.walked.files == 0 => {
                 // The first file already has none: so it is with all.
@@ -366,7 +347,6 @@ impl Walk<'_> {
             }
         };
         self.walked.files += 1;
-        let extents = self.in_device_addresses(extents);
         let facts = FileFacts { ino: stat.ino, size_bytes: stat.size_bytes, mtime_ns: stat.mtime_ns };
         let stack = &self.stack;
         let path = || {
@@ -383,34 +363,6 @@ impl Walk<'_> {
         if let Some(frame) = self.stack.last_mut() {
             frame.place = place;
         }
-    }
-
-    /// A file's extents; where the file has been written since the survey began, after writing it back once more.
-    fn extents(&mut self, fd: Fd) -> Result<Vec<Extent>, Unavailable> {
-        let extents = self.fs.extents(fd)?;
-        if extents.iter().any(|e| e.flags.delayed) && !self.delayed_synced {
-            // Once only: a file that is being written all the time would hold the survey up.
-            self.delayed_synced = true;
-            self.fs.call(&Call::SyncFs);
-            return self.fs.extents(fd);
-        }
-        Ok(extents)
-    }
-
-    fn in_device_addresses(&mut self, extents: Vec<Extent>) -> Vec<Extent> {
-        self.logical |= extents.iter().any(|e| e.flags.logical_address);
-        let Some(translate) = self.translate else { return extents };
-        self.translated.clear();
-        for extent in &extents {
-            let f = extent.flags;
-            let placed = !(f.inline || f.delayed || f.unknown || f.encoded);
-            if !placed {
-                self.translated.push(*extent);
-            } else if !translate.translate(extent, &mut self.translated) {
-                self.untranslated += 1;
-            }
-        }
-        self.translated.clone()
     }
 }
 

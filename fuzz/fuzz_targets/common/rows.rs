@@ -3,7 +3,11 @@
 #![allow(dead_code)] // Each target uses its part.
 
 use crate::documents::number;
-use arrow_array::{ArrayRef, Int64Array, RecordBatch, StringArray, UInt16Array, UInt32Array, UInt64Array};
+use arrow_array::{
+    ArrayRef, Int64Array, ListArray, RecordBatch, StringArray, StructArray, UInt8Array, UInt16Array, UInt32Array,
+    UInt64Array,
+};
+use arrow_buffer::{NullBuffer, OffsetBuffer};
 use arrow_schema::{DataType, Field, Schema};
 use columnar::{FileCheck, ParquetOut, properties};
 use libfuzzer_sys::arbitrary::{Result, Unstructured};
@@ -41,18 +45,42 @@ fn array(column: &Column, rows: usize, u: &mut Unstructured<'_>) -> Result<Array
             let values = (0..rows).map(|_| nulls(*nullable, u, |u| text(words, u)));
             Arc::new(values.collect::<Result<StringArray>>()?)
         }
+        DataType::List(item) => {
+            let DataType::Struct(fields) = item.data_type() else {
+                unreachable!("lists of structures are the only ones")
+            };
+            let lengths = (0..rows).map(|_| u.int_in_range(0..=3)).collect::<Result<Vec<usize>>>()?;
+            let nulls = (0..rows).map(|_| Ok(!*nullable || u.ratio(3, 4)?)).collect::<Result<Vec<bool>>>()?;
+            let values = lengths.iter().sum();
+            let columns = fields.iter().enumerate().map(|(i, field)| {
+                // A null within a list is refused; it is rare, that something else is found too.
+                let may = field.is_nullable() && u.ratio(1, 16)?;
+                let words = if i == 0 { words } else { &[][..] };
+                array(&("", field.data_type().clone(), may, words), values, u)
+            });
+            let columns = columns.collect::<Result<Vec<_>>>()?;
+            let structs =
+                StructArray::try_new_with_length(fields.clone(), columns, None, values).expect("equal columns");
+            let (offsets, nulls) = (OffsetBuffer::from_lengths(lengths), NullBuffer::from(nulls));
+            Arc::new(ListArray::new(Arc::clone(item), offsets, Arc::new(structs), nullable.then_some(nulls)))
+        }
         _ => {
             // Columns that are one number are as likely as columns of many.
             let same = u.arbitrary::<bool>()?.then(|| small(u)).transpose()?;
             for row in 0..rows {
-                let rising = words.first() == Some(&"rising");
+                let rises_by = match words.first() {
+                    Some(&"rising") => 1,
+                    Some(&"far apart") => 16,
+                    _ => 0,
+                };
                 numbers.push(nulls(*nullable, u, |u| match same {
-                    _ if rising && u.ratio(15, 16)? => Ok(row as u64),
+                    _ if rises_by > 0 && u.ratio(15, 16)? => Ok(row as u64 * rises_by),
                     Some(n) => Ok(n),
                     None => small(u),
                 })?);
             }
             match kind {
+                DataType::UInt8 => Arc::new(numbers.iter().map(|n| n.map(|n| n as u8)).collect::<UInt8Array>()),
                 DataType::UInt16 => Arc::new(numbers.iter().map(|n| n.map(|n| n as u16)).collect::<UInt16Array>()),
                 DataType::UInt32 => Arc::new(numbers.iter().map(|n| n.map(|n| n as u32)).collect::<UInt32Array>()),
                 DataType::Int64 => Arc::new(numbers.iter().map(|n| n.map(|n| n as i64)).collect::<Int64Array>()),

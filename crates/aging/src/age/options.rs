@@ -79,6 +79,9 @@ pub struct AgeOptions {
     pub survey_days: Option<f64>,
     /// Simulated days between snapshots; `None`: none.
     pub snapshot_days: Option<f64>,
+    /// Whether snapshots have block lists.
+    #[serde(default)]
+    pub snapshot_blocks: bool,
 }
 
 impl Default for AgeOptions {
@@ -96,6 +99,7 @@ impl Default for AgeOptions {
             checkpoint: None,
             survey_days: None,
             snapshot_days: None,
+            snapshot_blocks: false,
         }
     }
 }

@@ -196,6 +196,8 @@ pub struct Session<'a> {
     pub series: Option<SeriesWriter>,
     /// Where snapshots go.
     pub snapshots: Option<PathBuf>,
+    /// Whether they have block lists.
+    pub snapshot_blocks: bool,
     /// Where the state goes, and what is to be in it.
     pub state: Option<(PathBuf, SessionState)>,
     /// Wall clock (nanoseconds since the epoch) against simulated nanoseconds, in order of time.
@@ -217,6 +219,7 @@ impl<'a> Session<'a> {
             progress,
             series: None,
             snapshots: None,
+            snapshot_blocks: false,
             state: None,
             clock: Vec::new(),
             used_day: None,
@@ -231,6 +234,7 @@ impl<'a> Session<'a> {
             workload: if meta.source.name.is_empty() { meta.source.kind.clone() } else { meta.source.name.clone() },
             environment: environment.clone(),
             notes: notes.to_vec(),
+            ..SeriesHeader::default()
         }
     }
 
@@ -286,7 +290,8 @@ impl<F: FileSystem> Observer<F> for Session<'_> {
         let Some(into) = &self.snapshots else { return Ok(()) };
         let clock = |wall_ns: i64| i64::try_from(simulated_of(&self.clock, wall_ns)).unwrap_or(i64::MAX);
         let taken_ns = i64::try_from(simulated_ns).unwrap_or(i64::MAX);
-        let options = TakeOptions { clock: Some(&clock), taken_ns: Some(taken_ns), ..TakeOptions::default() };
+        let blocks = self.snapshot_blocks;
+        let options = TakeOptions { clock: Some(&clock), taken_ns: Some(taken_ns), blocks, ..TakeOptions::default() };
         let path = into.join(format!("day-{:06}.snapshot", simulated_ns / DAY_NS));
         take_handle(fs, &options).and_then(|snapshot| snapshot.write(&path)).map_err(AgeError::Snapshot)
     }

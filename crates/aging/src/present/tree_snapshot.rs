@@ -2,6 +2,8 @@
 
 use crate::snapshot::Summary;
 use document::{Cell, Document, Table};
+use std::collections::BTreeMap;
+use units::show;
 
 /// What is in one snapshot of `file_bytes` bytes.
 pub fn tree_snapshot(name: &str, file_bytes: u64, summary: &Summary) -> Document {
@@ -29,6 +31,14 @@ pub fn tree_snapshot(name: &str, file_bytes: u64, summary: &Summary) -> Document
     add("inodes of known generation", Cell::Count(summary.with_generation));
     let groups = meta.inode_groups.map(|g| Cell::from(format!("{} of {} inodes", g.count, g.inodes_per_group)));
     add("allocation groups", groups.unwrap_or_else(|| Cell::from("not known")));
+    if let Some(blocks) = &summary.blocks {
+        let without: u64 = blocks.files_without.values().sum();
+        add("files with a block list", Cell::Count(blocks.files));
+        add("files without", Cell::Count(without));
+        add("directories with a block list", Cell::Count(blocks.directories));
+        add("extents in block lists", Cell::Count(blocks.extents));
+        add("bytes in block lists", Cell::Bytes(blocks.bytes as f64));
+    }
     add("unreadable", Cell::Count(meta.unreadable));
     add("other file systems, not entered", Cell::Count(meta.other_file_systems));
     add("bytes of this file", Cell::Bytes(file_bytes as f64));
@@ -39,6 +49,15 @@ pub fn tree_snapshot(name: &str, file_bytes: u64, summary: &Summary) -> Document
             "Generations of inodes are not known ({why}). Successive snapshots then tell a file from another with the same inode \
              number by its place, length and modification time only."
         ));
+    }
+    if let Some(blocks) = &summary.blocks {
+        let told = |which: &str, without: &BTreeMap<String, u64>| -> Vec<String> {
+            let line = |(why, n): (&String, &u64)| {
+                format!("{} {which} without a block list: {}", show::count(*n), units::text::printable(why))
+            };
+            without.iter().map(line).collect()
+        };
+        document.list(told("files", &blocks.files_without)).list(told("directories", &blocks.directories_without));
     }
     document.list(meta.first_unreadable.iter().map(|line| units::text::printable(line)).collect());
     document

@@ -19,29 +19,38 @@
 //! Inode times come from the kernel's coarse clock, which lags the clock that [`posix::FileSystem::now_ns`] reads by up to a timer
 //! tick (10 ms): a mapping should give a time just before a simulated day's first operation to that day.
 
+mod blocks;
 mod file;
 mod naming;
+mod series;
 mod summary;
+mod survey;
 mod take;
 
+pub use blocks::{Blocks, BlocksMeta, EXTENTS_MAX, Extents};
 pub use naming::expand as expand_name;
-pub use summary::Summary;
+pub(crate) use series::Sequence;
+pub use series::layout_by_day;
+pub use summary::{BlocksSummary, Summary};
 pub use take::{TakeOptions, take, take_handle};
 
+use blocks::{ListAt, Lists, Place};
 use columnar::Format;
-use posix::FileKind;
+use posix::{Extent, FileKind};
 use serde::{Deserialize, Serialize};
 use std::cmp::Ordering;
 use trace::snapshot::path_order;
 
-/// The version this code writes and reads; others are refused.
-pub const FORMAT_VERSION: u32 = 1;
+/// The version of a snapshot with block lists. One without is of version 1, as it always was; both are read.
+pub const FORMAT_VERSION: u32 = 2;
+/// The version of one without.
+const WITHOUT_BLOCKS: u32 = 1;
 
 /// The format.
 pub static FORMAT: Format = Format {
     name: "a snapshot",
     version: FORMAT_VERSION,
-    oldest: FORMAT_VERSION,
+    oldest: WITHOUT_BLOCKS,
     key: Some("fsage.snapshot"),
     missing: "`fsage snapshot` writes snapshots",
     again: "leave this snapshot out",
@@ -50,7 +59,7 @@ pub static FORMAT: Format = Format {
 /// What a snapshot says of itself: in the file's footer.
 #[derive(Clone, Debug, PartialEq, Default, Serialize, Deserialize)]
 pub struct SnapshotMeta {
-    /// [`FORMAT_VERSION`].
+    /// 1, or with block lists [`FORMAT_VERSION`].
     pub version: u32,
     /// Version of the program that took it.
     pub fsage: String,
@@ -88,6 +97,9 @@ pub struct SnapshotMeta {
     pub first_unreadable: Vec<String>,
     /// Directories on other file systems, which were not entered.
     pub other_file_systems: u64,
+    /// What the block lists are; `None` where there are none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub blocks: Option<BlocksMeta>,
 }
 
 /// Which inodes belong to which allocation group: group `(ino - first_ino) / inodes_per_group`.
@@ -161,6 +173,30 @@ pub struct Snapshot {
     pub meta: SnapshotMeta,
     entries: Vec<Entry>,
     names: Vec<u8>,
+    lists: Option<Listed>,
+}
+
+/// Block lists, and where each name stood in the listing of its directory.
+#[derive(Clone, Debug, Default)]
+struct Listed {
+    lists: Lists,
+    /// One of each name.
+    places: Vec<Place>,
+}
+
+impl PartialEq for Listed {
+    fn eq(&self, other: &Listed) -> bool {
+        let same = |(a, b): (&Place, &Place)| {
+            a.position == b.position
+                && match (self.lists.get(a.at), other.lists.get(b.at)) {
+                    (Blocks::NotKept, Blocks::NotKept) => true,
+                    (Blocks::Known(a), Blocks::Known(b)) => a.eq(b),
+                    (Blocks::Unknown(a), Blocks::Unknown(b)) => a == b,
+                    _ => false,
+                }
+        };
+        self.places.len() == other.places.len() && self.places.iter().zip(&other.places).all(same)
+    }
 }
 
 impl Snapshot {
@@ -172,6 +208,17 @@ impl Snapshot {
     /// The last component of an entry's path; empty for the root.
     pub fn name(&self, entry: &Entry) -> &[u8] {
         self.names.get(entry.name_at..).and_then(|rest| rest.get(..entry.name_len as usize)).unwrap_or_default()
+    }
+
+    /// Where the data behind a name lay; `None` where the snapshot has no block lists, or was read without.
+    pub fn blocks(&self, index: usize) -> Option<Blocks<'_>> {
+        let listed = self.lists.as_ref()?;
+        listed.places.get(index).map(|place| listed.lists.get(place.at))
+    }
+
+    /// Where a name stood in the listing of its directory, from 0; `None` as of [`blocks`](Self::blocks).
+    pub fn position(&self, index: usize) -> Option<u32> {
+        self.lists.as_ref()?.places.get(index).map(|place| place.position)
     }
 
     /// An entry's path from the root (`/`, `/a`, `/a/b`).
@@ -203,9 +250,67 @@ pub struct Builder {
     last: Vec<u8>,
     /// Directories down to the last name: index, length of the path.
     stack: Vec<(u32, usize)>,
+    lists: Option<Listed>,
 }
 
 impl Builder {
+    /// One for names with block lists: each is added by [`push_with`](Self::push_with).
+    pub fn with_blocks() -> Builder {
+        Builder { lists: Some(Listed::default()), ..Builder::default() }
+    }
+
+    /// The same for lists that are there, added by [`push_at`](Self::push_at).
+    fn with_lists(lists: Lists) -> Builder {
+        Builder { lists: Some(Listed { lists, places: Vec::new() }), ..Builder::default() }
+    }
+
+    /// Adds a name, as [`push`](Self::push), with where it stood in the listing of its directory and what is known of its data: the extents,
+    /// or why they are not known. `None` is for symbolic links and special files.
+    ///
+    /// # Errors
+    /// As [`push`](Self::push).
+    pub fn push_with(
+        &mut self,
+        path: &[u8],
+        inode: Inode,
+        position: u32,
+        blocks: Option<Result<&[Extent], &str>>,
+    ) -> Result<(), String> {
+        let lists = self.lists.as_mut().ok_or("has a list of blocks, where no name has one")?;
+        let at = match blocks {
+            None => ListAt::NotKept,
+            Some(Ok(extents)) => lists.lists.add(extents.iter().copied())?,
+            Some(Err(why)) => lists.lists.told(why)?,
+        };
+        self.push_at(path, inode, Place { position, at })
+    }
+
+    /// Whether names have block lists.
+    fn has_blocks(&self) -> bool {
+        self.lists.is_some()
+    }
+
+    /// The lists so far.
+    fn lists(&mut self) -> Option<&mut Lists> {
+        self.lists.as_mut().map(|listed| &mut listed.lists)
+    }
+
+    fn push_at(&mut self, path: &[u8], inode: Inode, place: Place) -> Result<(), String> {
+        let kept = matches!(inode.kind, FileKind::File | FileKind::Directory);
+        match (kept, place.at) {
+            (true, ListAt::NotKept) => return Err("has neither a list of blocks nor a reason why not".into()),
+            (false, ListAt::Known { .. } | ListAt::Unknown(_)) => {
+                return Err("has a list of blocks, and is neither a file nor a directory".into());
+            }
+            _ => {}
+        }
+        self.push(path, inode)?;
+        if let Some(lists) = &mut self.lists {
+            lists.places.push(place);
+        }
+        Ok(())
+    }
+
     /// Adds a name, by its path from the root. The root (`/`) comes first, then names in the order of
     /// [`path_order`].
     ///
@@ -255,12 +360,16 @@ impl Builder {
         self.entries.is_empty()
     }
 
-    /// The snapshot. `meta.version`, `meta.fsage` and `meta.entries` are filled in.
+    /// The snapshot. `meta.version`, `meta.fsage` and `meta.entries` are filled in; with block lists, `meta.blocks` must be there.
     ///
     /// # Errors
     /// The index of a name and what contradicts it: another name of the same inode.
     pub fn finish(self, mut meta: SnapshotMeta) -> Result<Snapshot, (usize, String)> {
-        let Builder { entries, names, .. } = self;
+        let Builder { entries, names, lists, .. } = self;
+        let whole = lists.as_ref().is_none_or(|lists| lists.places.len() == entries.len());
+        if lists.is_some() != meta.blocks.is_some() || !whole {
+            return Err((0, "block lists and what they are do not go together".into()));
+        }
         if entries.is_empty() {
             return Err((0, "there is no root".into()));
         }
@@ -274,10 +383,16 @@ impl Builder {
             if entry.inode.kind == FileKind::Directory || entry.inode.nlink < 2 {
                 return Err((i, format!("inode {} has another name, but a link count of 1", entry.inode.ino)));
             }
+            let at = |i: usize| lists.as_ref().and_then(|l| l.places.get(i)).map(|place| place.at);
+            if let (Some(lists), Some(a), Some(b)) = (&lists, at(first), at(i))
+                && !lists.lists.same(a, b)
+            {
+                return Err((i, format!("inode {} has other blocks under another name", entry.inode.ino)));
+            }
         }
-        meta.version = FORMAT_VERSION;
+        meta.version = if lists.is_some() { FORMAT_VERSION } else { WITHOUT_BLOCKS };
         meta.fsage = env!("CARGO_PKG_VERSION").to_owned();
         meta.entries = entries.len() as u64;
-        Ok(Snapshot { meta, entries, names })
+        Ok(Snapshot { meta, entries, names, lists })
     }
 }

@@ -1,9 +1,10 @@
 //! A snapshot in figures.
 
-use super::{Snapshot, SnapshotMeta};
+use super::{Blocks, Snapshot, SnapshotMeta};
 use posix::FileKind;
 use rustc_hash::FxHashSet;
 use serde::Serialize;
+use std::collections::BTreeMap;
 
 /// What is in a snapshot; inodes with several names count once.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -28,6 +29,50 @@ pub struct Summary {
     pub with_generation: u64,
     /// The latest change time of an inode, nanoseconds.
     pub last_change_ns: Option<i64>,
+    /// What its block lists hold; `None` where there are none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub blocks: Option<BlocksSummary>,
+}
+
+/// What block lists hold; inodes with several names count once.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct BlocksSummary {
+    /// Files whose list is known, be it empty.
+    pub files: u64,
+    /// Directories likewise.
+    pub directories: u64,
+    /// Extents of both.
+    pub extents: u64,
+    /// Their lengths, bytes.
+    pub bytes: u64,
+    /// Files without a list, by the reason.
+    pub files_without: BTreeMap<String, u64>,
+    /// Directories without a list, by the reason.
+    pub directories_without: BTreeMap<String, u64>,
+}
+
+/// Reasons that are told apart: a snapshot of somebody else's may give each file one of its own.
+const REASONS_MAX: usize = 20;
+
+impl BlocksSummary {
+    fn add(&mut self, kind: FileKind, blocks: Blocks<'_>) {
+        let is_file = kind == FileKind::File;
+        match blocks {
+            Blocks::NotKept => {}
+            Blocks::Known(extents) => {
+                *(if is_file { &mut self.files } else { &mut self.directories }) += 1;
+                for extent in extents {
+                    self.extents += 1;
+                    self.bytes = self.bytes.saturating_add(extent.len_bytes);
+                }
+            }
+            Blocks::Unknown(why) => {
+                let without = if is_file { &mut self.files_without } else { &mut self.directories_without };
+                let told = without.contains_key(why) || without.len() < REASONS_MAX;
+                *without.entry(if told { why } else { "other reasons" }.to_owned()).or_default() += 1;
+            }
+        }
+    }
 }
 
 impl Snapshot {
@@ -44,12 +89,16 @@ impl Snapshot {
             allocated_bytes: 0,
             with_generation: 0,
             last_change_ns: self.entries().iter().map(|e| e.inode.ctime_ns).max(),
+            blocks: self.lists.as_ref().map(|_| BlocksSummary::default()),
         };
         let mut seen = FxHashSet::default();
-        for inode in self.entries().iter().map(|e| e.inode) {
+        for (index, inode) in self.entries().iter().map(|e| e.inode).enumerate() {
             if inode.nlink > 1 && inode.kind != FileKind::Directory && !seen.insert(inode.ino) {
                 summary.further_names += 1;
                 continue;
+            }
+            if let (Some(counted), Some(blocks)) = (&mut summary.blocks, self.blocks(index)) {
+                counted.add(inode.kind, blocks);
             }
             summary.with_generation += u64::from(inode.generation.is_some());
             match inode.kind {

@@ -1,11 +1,15 @@
 //! Taking a snapshot of a mounted tree, through the hinge trait. Nothing is modified: files are opened for reading to be asked
-//! their generation, and not read; directories are listed without touching their access times where that is allowed.
+//! their generation and, for block lists, their extents, and not read; directories are listed without touching their access times
+//! where that is allowed.
 //!
 //! Only one directory is open at a time; the way back up is `..`, checked by inode number, so that neither the depth of the
 //! tree nor the length of paths has a limit. Symbolic links are not followed.
 
+use super::blocks::{BlocksMeta, EXTENTS_MAX, ListAt, Lists, Place};
 use super::{Builder, Inode, InodeGroups, Snapshot, SnapshotMeta};
 use columnar::FileError;
+use layout::map::Span;
+use layout::{Available, Method, Places, Surroundings};
 use posix::{At, Call, Errno, Fd, FileKind, FileSystem, OpenFlags, Stat, Unavailable};
 use rustc_hash::FxHashMap;
 use std::ffi::OsString;
@@ -28,6 +32,8 @@ pub struct TakeOptions<'a> {
     pub fs_id: Option<u64>,
     /// Whether to leave out inode generations, and with them the opening of every file.
     pub no_generations: bool,
+    /// Whether to keep block lists. Dirty data is then written back first, and every file is opened.
+    pub blocks: bool,
     /// Told now and then how many names there are so far; stops the walk by answering `false`.
     pub progress: Option<&'a dyn Fn(u64) -> bool>,
 }
@@ -44,7 +50,13 @@ pub fn take_handle(fs: &mut dyn FileSystem, options: &TakeOptions<'_>) -> Result
     let groups = layout::groups_of_handle(fs).ok().and_then(|groups| InodeGroups::from_layout(&groups));
     let id = fs.host_path().and_then(|path| rustix::fs::statvfs(path).ok()).map(|v| v.f_fsid).filter(|id| *id != 0);
     let (inode_groups, fs_id) = (options.inode_groups.or(groups), options.fs_id.or(id));
-    take(fs, &TakeOptions { inode_groups, fs_id, ..*options })
+    let options = TakeOptions { inode_groups, fs_id, ..*options };
+    if !options.blocks {
+        return take(fs, &options);
+    }
+    let target = PathBuf::from(fs.environment().target);
+    layout::in_surroundings(fs, |fs, around| walk(fs, &options, Some(around)))
+        .map_err(FileError::io(&target, "open the directory"))?
 }
 
 /// Takes a snapshot of everything below the root of a file system handle. What cannot be read is counted, not fatal.
@@ -52,16 +64,27 @@ pub fn take_handle(fs: &mut dyn FileSystem, options: &TakeOptions<'_>) -> Result
 /// # Errors
 /// [`FileError::Io`]: the root cannot be read; or, interrupted, `progress` asked to stop.
 pub fn take(fs: &mut dyn FileSystem, options: &TakeOptions<'_>) -> Result<Snapshot, FileError> {
+    walk(fs, options, options.blocks.then(Surroundings::default))
+}
+
+/// The same, with block lists where there is what is around them.
+fn walk(
+    fs: &mut dyn FileSystem,
+    options: &TakeOptions<'_>,
+    around: Option<Surroundings<'_>>,
+) -> Result<Snapshot, FileError> {
     let environment = fs.environment();
     let target = PathBuf::from(&environment.target);
     let io = |doing: &'static str| FileError::io(&target, doing);
     let clock = |wall_ns: i64| options.clock.map_or(wall_ns, |clock| clock(wall_ns));
+    let asking = around.map(|around| Asking::new(fs, around));
     let began_ns = clock(fs.date_ns());
     let usage = fs.usage().map_err(io("ask for the size of the file system"))?;
     let root = open(fs, None, Path::new(".")).map_err(|e| io("open the directory")(e.into()))?;
     let stat = fs.call(&Call::Fstat { fd: root }).stat().map_err(|e| io("look at the directory")(e.into()))?;
     let mut walk = Walk {
         fs,
+        asking,
         options,
         clock: &clock,
         device: stat.dev,
@@ -83,8 +106,19 @@ pub fn take(fs: &mut dyn FileSystem, options: &TakeOptions<'_>) -> Result<Snapsh
         Err(Stopped::Root(errno)) => return Err(io("list the directory")(errno.into())),
         Ok(()) => {}
     }
+    let Walk { fs, asking, rows, paths, no_generations, unreadable, first_unreadable, other_file_systems, .. } = walk;
+    let (blocks, lists, places) = match asking {
+        Some(asking) => {
+            let unit = fs.shape().map_or(usage.block_bytes, |shape| shape.block_bytes);
+            let method = if fs.host_path().is_some() { Method::Mounted } else { Method::Laboratory };
+            let whole = Span { start_bytes: 0, len_bytes: usage.total_bytes };
+            let (meta, lists, places) = asking.finished(method, environment.mount_options, unit, whole);
+            (Some(meta), Some(lists), places)
+        }
+        None => (None, None, Vec::new()),
+    };
     let meta = SnapshotMeta {
-        taken_ns: options.taken_ns.unwrap_or_else(|| clock(walk.fs.date_ns())),
+        taken_ns: options.taken_ns.unwrap_or_else(|| clock(fs.date_ns())),
         began_ns,
         simulated: options.clock.is_some(),
         host: rustix::system::uname().nodename().to_string_lossy().into_owned(),
@@ -96,34 +130,146 @@ pub fn take(fs: &mut dyn FileSystem, options: &TakeOptions<'_>) -> Result<Snapsh
         block_bytes: usage.block_bytes,
         total_inodes: usage.total_inodes,
         inode_groups: options.inode_groups,
-        no_generations: walk.no_generations,
-        unreadable: walk.unreadable,
-        first_unreadable: walk.first_unreadable,
-        other_file_systems: walk.other_file_systems,
+        no_generations,
+        unreadable,
+        first_unreadable,
+        other_file_systems,
+        blocks,
         ..SnapshotMeta::default()
     };
-    assemble(walk.rows, &walk.paths, meta, &target)
+    assemble(rows, &paths, lists, &places, meta, &target)
 }
 
 /// A name as the walk found it.
 struct Row {
-    path: std::ops::Range<usize>,
+    path_at: usize,
+    path_len: u32,
+    /// Which of the places is its own, where there are block lists.
+    place: u32,
     inode: Inode,
+}
+
+/// What block lists need besides the walk.
+struct Asking<'a> {
+    places_of: Places<'a>,
+    groups: Result<layout::geometry::Groups, String>,
+    split: Result<(), String>,
+    span: Option<Span>,
+    notes: Vec<String>,
+    lists: Lists,
+    /// Of each row.
+    places: Vec<Place>,
+    /// Whether a file has a list.
+    known: bool,
+    /// Why no file has a list.
+    unavailable: Option<String>,
+}
+
+impl<'a> Asking<'a> {
+    fn new(fs: &mut dyn FileSystem, around: Surroundings<'a>) -> Asking<'a> {
+        let Surroundings { groups, split, translate, span, mut notes, .. } = around;
+        // As a survey does: data without a place yet would not be in the lists.
+        if let Err(errno) = fs.call(&Call::SyncFs).result {
+            notes
+                .push(format!("dirty data could not be written back first ({errno}); delayed extents have no address"));
+        }
+        Asking {
+            places_of: Places::new(translate),
+            groups,
+            split,
+            span,
+            notes,
+            lists: Lists::default(),
+            places: Vec::new(),
+            known: false,
+            unavailable: None,
+        }
+    }
+
+    /// Asks for the extents of an open file or directory; or why there are none.
+    fn ask(&mut self, fs: &mut dyn FileSystem, fd: Fd, kind: FileKind) -> Result<ListAt, String> {
+        let is_file = kind == FileKind::File;
+        if let Some(why) = self.unavailable.as_ref().filter(|_| is_file) {
+            return Err(why.clone());
+        }
+        // A list that contradicts itself is of a file that was changed while it was asked.
+        for _ in 0..2 {
+            let extents = match self.places_of.of(fs, fd) {
+                Ok(extents) => extents,
+                Err(why) => {
+                    let text = why.to_string();
+                    if is_file && !self.known && matches!(why, Unavailable::Unsupported { .. }) {
+                        self.unavailable = Some(text.clone());
+                    }
+                    return Err(text);
+                }
+            };
+            if extents.len() > EXTENTS_MAX {
+                return Err(format!("it has more than {EXTENTS_MAX} extents"));
+            }
+            if let Ok(at) = self.lists.add(extents.into_iter()) {
+                self.known |= is_file;
+                return Ok(at);
+            }
+        }
+        // Without the figures: each file would have a reason of its own.
+        Err("its extents contradict each other: it was changed while it was asked".to_owned())
+    }
+
+    fn finished(
+        self,
+        method: Method,
+        options: String,
+        block_bytes: u32,
+        whole: Span,
+    ) -> (BlocksMeta, Lists, Vec<Place>) {
+        let mut notes = self.notes;
+        notes.extend(self.places_of.note());
+        let meta = BlocksMeta {
+            method,
+            options,
+            addresses: self.places_of.addresses(),
+            block_bytes,
+            span: self.span.unwrap_or(whole),
+            groups: match self.groups {
+                Ok(groups) => Available::Known(groups),
+                Err(why) => Available::Unavailable(why),
+            },
+            no_split: self.split.err(),
+            unavailable: self.unavailable,
+            notes,
+        };
+        (meta, self.lists, self.places)
+    }
 }
 
 /// Sorts the names and puts the snapshot together. A file renamed under the walk can have been met twice with one link only: its
 /// first name stays.
-fn assemble(mut rows: Vec<Row>, paths: &[u8], meta: SnapshotMeta, target: &Path) -> Result<Snapshot, FileError> {
-    let path = |row: &Row| paths.get(row.path.clone()).unwrap_or_default();
+fn assemble(
+    mut rows: Vec<Row>,
+    paths: &[u8],
+    lists: Option<Lists>,
+    places: &[Place],
+    meta: SnapshotMeta,
+    target: &Path,
+) -> Result<Snapshot, FileError> {
+    let path = |row: &Row| {
+        let rest = paths.get(row.path_at..).unwrap_or_default();
+        rest.get(..row.path_len as usize).unwrap_or_default()
+    };
     rows.sort_unstable_by(|a, b| path_order(path(a), path(b)));
     rows.dedup_by(|later, first| path(later) == path(first));
     let mut seen = rustc_hash::FxHashSet::with_capacity_and_hasher(rows.len(), rustc_hash::FxBuildHasher);
     rows.retain(|row| seen.insert(row.inode.ino) || row.inode.nlink > 1);
-    let mut builder = Builder::default();
+    let mut builder = lists.map_or_else(Builder::default, Builder::with_lists);
     let invalid = |message: String| FileError::invalid(target, message);
     for row in &rows {
-        let name = if row.path.is_empty() { b"/" } else { path(row) };
-        builder.push(name, row.inode).map_err(|why| invalid(format!("{} {why}", escape(name))))?;
+        let name = if row.path_len == 0 { b"/" } else { path(row) };
+        let pushed = match places.get(row.place as usize) {
+            Some(place) => builder.push_at(name, row.inode, *place),
+            None => builder.push(name, row.inode),
+        };
+        pushed.map_err(|why| invalid(format!("{} {why}", escape(name))))?;
     }
     builder.finish(meta).map_err(|(row, why)| invalid(format!("name {row}: {why}")))
 }
@@ -142,11 +288,13 @@ enum Stopped {
 struct Level {
     ino: u64,
     path_len: usize,
-    pending: Vec<OsString>,
+    pending: Vec<(OsString, u32)>,
 }
 
-struct Walk<'a> {
+struct Walk<'a, 'b> {
     fs: &'a mut dyn FileSystem,
+    /// Where there are to be block lists.
+    asking: Option<Asking<'b>>,
     options: &'a TakeOptions<'a>,
     clock: &'a dyn Fn(i64) -> i64,
     device: u64,
@@ -156,24 +304,25 @@ struct Walk<'a> {
     rows: Vec<Row>,
     paths: Vec<u8>,
     /// Directories, and files with several names, as they were at the first one.
-    seen: FxHashMap<u64, Inode>,
+    seen: FxHashMap<u64, (Inode, ListAt)>,
     no_generations: Option<String>,
     unreadable: u64,
     first_unreadable: Vec<String>,
     other_file_systems: u64,
 }
 
-impl Walk<'_> {
+impl Walk<'_, '_> {
     fn run(&mut self, root: &Stat) -> Result<(), Stopped> {
         let inode = self.inode(root, Some(self.here));
-        self.row(inode);
+        let at = self.blocks(FileKind::Directory, Ok(self.here));
+        self.row(inode, 0, at);
         let mut stack = vec![self.list(root.ino)?.map_err(Stopped::Root)?];
         while let Some(level) = stack.last_mut() {
             self.path.truncate(level.path_len);
-            if let Some(name) = level.pending.pop() {
+            if let Some((name, position)) = level.pending.pop() {
                 self.path.push(b'/');
                 self.path.extend_from_slice(name.as_bytes());
-                if let Some(below) = self.enter(&name)? {
+                if let Some(below) = self.enter(&name, position)? {
                     stack.push(below);
                 }
                 continue;
@@ -190,7 +339,7 @@ impl Walk<'_> {
         Ok(())
     }
 
-    fn enter(&mut self, name: &OsString) -> Result<Option<Level>, Stopped> {
+    fn enter(&mut self, name: &OsString, position: u32) -> Result<Option<Level>, Stopped> {
         let opened = open(self.fs, Some(self.here), Path::new(name));
         let stat = opened.and_then(|fd| Ok((fd, self.fs.call(&Call::Fstat { fd }).stat()?)));
         let (fd, stat) = match stat {
@@ -201,7 +350,8 @@ impl Walk<'_> {
                 let at = At { dir: Some(self.here), path: Path::new(name) };
                 if let Ok(stat) = self.fs.call(&Call::Stat { at, follow: false }).stat() {
                     let inode = self.inode(&stat, None);
-                    self.row(inode);
+                    let blocks = self.blocks(stat.kind, Err(errno));
+                    self.row(inode, position, blocks);
                 }
                 return Ok(None);
             }
@@ -212,12 +362,13 @@ impl Walk<'_> {
             return Ok(None);
         }
         let inode = self.inode(&stat, Some(fd));
-        if self.seen.insert(stat.ino, inode).is_some() {
+        let blocks = self.blocks(FileKind::Directory, Ok(fd));
+        if self.seen.insert(stat.ino, (inode, blocks)).is_some() {
             // Moved under the walk, and met for the second time.
             self.fs.call(&Call::Close { fd });
             return Ok(None);
         }
-        self.row(inode);
+        self.row(inode, position, blocks);
         let above = std::mem::replace(&mut self.here, fd);
         match self.list(stat.ino)? {
             Ok(level) => {
@@ -248,14 +399,14 @@ impl Walk<'_> {
             Err(errno) => return Ok(Err(errno)),
         };
         let mut level = Level { ino, path_len: self.path.len(), pending: Vec::new() };
-        for (name, kind) in entries {
+        for (position, (name, kind)) in (0u32..).zip(entries) {
             let so_far = self.rows.len() as u64;
             let stop = || self.options.progress.is_some_and(|progress| !progress(so_far));
             if so_far.is_multiple_of(256) && (posix::interrupt::requested() || stop()) {
                 return Err(Stopped::Interrupted);
             }
             if kind == FileKind::Directory {
-                level.pending.push(name);
+                level.pending.push((name, position));
                 continue;
             }
             self.path.truncate(level.path_len);
@@ -264,8 +415,8 @@ impl Walk<'_> {
             let at = At { dir: Some(self.here), path: Path::new(&name) };
             match self.fs.call(&Call::Stat { at, follow: false }).stat() {
                 // Replaced by a directory between the listing and the look.
-                Ok(stat) if stat.kind == FileKind::Directory => level.pending.push(name),
-                Ok(stat) => self.file(&name, &stat),
+                Ok(stat) if stat.kind == FileKind::Directory => level.pending.push((name, position)),
+                Ok(stat) => self.file(&name, position, &stat),
                 Err(errno) => self.give_up_on(errno),
             }
         }
@@ -273,35 +424,79 @@ impl Walk<'_> {
         Ok(Ok(level))
     }
 
-    fn file(&mut self, name: &OsString, stat: &Stat) {
-        if let Some(first) = self.seen.get(&stat.ino).copied() {
-            return self.row(first);
+    fn file(&mut self, name: &OsString, position: u32, stat: &Stat) {
+        if let Some((first, blocks)) = self.seen.get(&stat.ino).copied() {
+            return self.row(first, position, blocks);
         }
         let mut open_file = None;
-        if stat.kind == FileKind::File && self.no_generations.is_none() {
+        let mut refused = Errno::ENOENT;
+        let to_ask = self.asking.as_ref().is_some_and(|asking| asking.unavailable.is_none());
+        if stat.kind == FileKind::File && (to_ask || self.no_generations.is_none()) {
             let flags = OpenFlags { nofollow: true, ..OpenFlags::READ };
             let at = At { dir: Some(self.here), path: Path::new(name) };
             match self.fs.call(&Call::Open { at, flags, mode: posix::Mode(0) }).fd() {
                 Ok(fd) => open_file = Some(fd),
                 // Gone since; its attributes were seen all the same.
                 Err(Errno::ENOENT) => {}
-                Err(errno) => self.give_up_on(errno),
+                Err(errno) => {
+                    refused = errno;
+                    self.give_up_on(errno);
+                }
             }
         }
         let inode = self.inode(stat, open_file);
+        let opened = match open_file {
+            Some(fd) if self.asking.is_some() && !self.is_still(fd, stat.ino) => None,
+            opened => opened,
+        };
+        let blocks = self.blocks(stat.kind, opened.ok_or(refused));
         if let Some(fd) = open_file {
             self.fs.call(&Call::Close { fd });
         }
         if stat.nlink > 1 {
-            self.seen.insert(stat.ino, inode);
+            self.seen.insert(stat.ino, (inode, blocks));
         }
-        self.row(inode);
+        self.row(inode, position, blocks);
     }
 
-    fn row(&mut self, inode: Inode) {
-        let start = self.paths.len();
+    /// Whether a name that was opened is still that of the inode that was looked at.
+    fn is_still(&mut self, fd: Fd, ino: u64) -> bool {
+        self.fs.call(&Call::Fstat { fd }).stat().is_ok_and(|stat| stat.ino == ino)
+    }
+
+    /// Where the data of what is open lies, or why it was not opened.
+    fn blocks(&mut self, kind: FileKind, opened: Result<Fd, Errno>) -> ListAt {
+        let Some(asking) = &mut self.asking else { return ListAt::NotKept };
+        match (kind, opened) {
+            (FileKind::File | FileKind::Directory, Ok(fd)) => match asking.ask(self.fs, fd, kind) {
+                Ok(at) => at,
+                // Of directories most file systems do not tell, and nothing is lost.
+                Err(why) => {
+                    let at = asking.lists.unknown(&why);
+                    if kind == FileKind::File && asking.unavailable.is_none() {
+                        self.give_up(&why);
+                    }
+                    at
+                }
+            },
+            (FileKind::File | FileKind::Directory, Err(errno)) => {
+                let none = asking.unavailable.clone().filter(|_| kind == FileKind::File);
+                asking.lists.unknown(&none.unwrap_or_else(|| errno.to_string()))
+            }
+            _ => ListAt::NotKept,
+        }
+    }
+
+    fn row(&mut self, inode: Inode, position: u32, at: ListAt) {
+        let path_at = self.paths.len();
         self.paths.extend_from_slice(&self.path);
-        self.rows.push(Row { path: start..self.paths.len(), inode });
+        // A name is of 255 bytes at most, and a file system has no room for trees so deep.
+        let path_len = u32::try_from(self.path.len()).unwrap_or(u32::MAX);
+        let place = u32::try_from(self.rows.len()).unwrap_or(u32::MAX);
+        self.rows.push(Row { path_at, path_len, place, inode });
+        if let Some(asking) = &mut self.asking {
+            asking.places.push(Place { position, at });
+        }
     }
 
     fn inode(&mut self, stat: &Stat, open_file: Option<Fd>) -> Inode {
@@ -327,13 +522,16 @@ impl Walk<'_> {
 
     fn give_up_on(&mut self, errno: Errno) {
         // What is gone by now was deleted while we walked: nobody's loss.
-        if errno == Errno::ENOENT {
-            return;
+        if errno != Errno::ENOENT {
+            self.give_up(&errno.to_string());
         }
+    }
+
+    fn give_up(&mut self, why: &str) {
         self.unreadable += 1;
         if self.first_unreadable.len() < UNREADABLE_MAX {
             let path = if self.path.is_empty() { "/".into() } else { escape(&self.path) };
-            self.first_unreadable.push(format!("{path}: {errno}"));
+            self.first_unreadable.push(format!("{path}: {why}"));
         }
     }
 }

@@ -14,5 +14,6 @@ mod plan_personality;
 mod plan_profile;
 mod plan_snapshots;
 mod snapshot;
+mod snapshot_blocks;
 mod snapshot_scratch;
 mod sources;

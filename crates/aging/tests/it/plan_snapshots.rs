@@ -1,5 +1,6 @@
 //! Plans from snapshots: replayed in memory, they make the very trees that the snapshots show, every day of them.
 
+use crate::snapshot_blocks::{blocks_meta, extent};
 use crate::sources::model::Model;
 use crate::sources::replay::Replayed;
 use aging::DAY_NS;
@@ -7,9 +8,10 @@ use aging::format::{Placement, PlanMeta, Reader};
 use aging::plan::short_lived::{Number, ShortLived};
 use aging::plan::snapshots::{Changes, Deletions, Place, SnapshotsOptions, plan, planned_for};
 use aging::plan::{PlanError, write};
-use aging::snapshot::Snapshot;
+use aging::snapshot::{Builder, Snapshot, SnapshotMeta};
 use aging::{AgingOp, OpKind};
 use fault::{Fault as _, Kind};
+use posix::FileKind;
 use proptest::prelude::*;
 use std::path::{Path, PathBuf};
 
@@ -262,6 +264,34 @@ fn placement_by_groups_puts_every_file_in_its_inode_s_group() {
     let options = SnapshotsOptions { place: Place::Groups { count: None }, ..SnapshotsOptions::default() };
     let error = planned(&paths, &options).expect_err("no groups are known");
     assert!(error.to_string().contains("say how many groups"), "{error}");
+}
+
+#[test]
+fn block_lists_change_nothing_in_a_plan() {
+    let work = tempfile::tempdir().expect("a directory");
+    let paths = series(work.path(), 21, 3, 200, true);
+    let with_lists: Vec<PathBuf> = paths.iter().map(|path| listed(path)).collect();
+    assert!(with_lists.iter().all(|path| Snapshot::read_with_blocks(path).is_ok()));
+    let (_, without) = planned(&paths, &SnapshotsOptions::default()).expect("a plan");
+    let (_, with) = planned(&with_lists, &SnapshotsOptions::default()).expect("a plan");
+    assert!(without.len() > 50, "{}", without.len());
+    assert_eq!(with, without);
+}
+
+/// The same snapshot with block lists, in a file beside it.
+fn listed(path: &Path) -> PathBuf {
+    let plain = Snapshot::read(path).expect("our own file");
+    let mut builder = Builder::with_blocks();
+    for (i, entry) in plain.entries().iter().enumerate() {
+        let ino = entry.inode.ino;
+        let list = [extent(0, ino << 20, 4096), extent(4096, ino << 30, 8192)];
+        let kept = matches!(entry.inode.kind, FileKind::File | FileKind::Directory);
+        builder.push_with(&plain.path(i), entry.inode, 7, kept.then_some(Ok(&list))).expect("a sound name");
+    }
+    let meta = SnapshotMeta { blocks: Some(blocks_meta()), ..plain.meta };
+    let to = path.with_extension("listed.snapshot");
+    builder.finish(meta).expect("a sound tree").write(&to).expect("a new file");
+    to
 }
 
 #[test]

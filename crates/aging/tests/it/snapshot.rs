@@ -118,14 +118,22 @@ fn every_damaged_byte_of_the_rows_is_found_and_no_damage_panics() {
     all.extend(rows.iter().map(|(name, i)| (name.as_str(), FileKind::File, i * 100, i + 10, 1)));
     let path = work.path().join("a.snapshot");
     made(&all).expect("a sound snapshot").write(&path).expect("a new file");
-    let sound = fs::read(&path).expect("the file");
+    damaged(&path);
+    fs::remove_file(&path).expect("ours");
+    crate::snapshot_blocks::sound().write(&path).expect("a new file");
+    damaged(&path);
+}
+
+/// Damages a file at every third byte, and cuts it.
+fn damaged(path: &Path) {
+    let sound = fs::read(path).expect("the file");
     let footer = u32::from_le_bytes(sound[sound.len() - 8..sound.len() - 4].try_into().expect("4 bytes"));
     let rows_end = sound.len() - 8 - footer as usize;
     for at in (0..sound.len()).step_by(3) {
         let mut bytes = sound.clone();
         bytes[at] ^= 0x10;
-        fs::write(&path, &bytes).expect("writing");
-        match Snapshot::read(&path) {
+        fs::write(path, &bytes).expect("writing");
+        match Snapshot::read_whole(path) {
             Ok(_) => assert!(at >= rows_end, "damage at byte {at} went unnoticed"),
             Err(error) => {
                 assert!(error.to_string().contains("a.snapshot") && error.kind() == Kind::BadInput, "{error}")
@@ -133,8 +141,8 @@ fn every_damaged_byte_of_the_rows_is_found_and_no_damage_panics() {
         }
     }
     for keep in (0..sound.len()).step_by(97) {
-        fs::write(&path, &sound[..keep]).expect("writing");
-        let error = Snapshot::read(&path).expect_err("a truncated file");
+        fs::write(path, &sound[..keep]).expect("writing");
+        let error = Snapshot::read_whole(path).expect_err("a truncated file");
         assert!(error.to_string().contains("a.snapshot"), "{error}");
     }
 }

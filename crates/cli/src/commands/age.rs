@@ -120,6 +120,7 @@ fn replay(job: &mut Job, site: &dyn Site, series: &Path) -> failure::Result<(Age
     };
     let mut session = Session::new(&mut tell);
     session.snapshots = job.snapshots.clone();
+    session.snapshot_blocks = job.options.snapshot_blocks;
     session.state = state_place(job, site)?;
     if job.options.survey_days.is_some() || job.options.snapshot_days.is_some() {
         let writer = match &job.resume {

@@ -90,7 +90,7 @@ fn inspect(args: &Args, file: &Path) -> failure::Result<(Document, Value)> {
         return Err(failure::usage(format!("{text}: is a part of a workload profile; name the directory it is in")));
     }
     if file.extension().is_some_and(|e| e == "snapshot") {
-        let snapshot = Snapshot::read(file)?;
+        let snapshot = Snapshot::read_whole(file)?;
         let (name, summary) = (output::shown(file), snapshot.summary());
         let document = aging::present::tree_snapshot(&name, std::fs::metadata(file)?.len(), &summary);
         return Ok((document, json!({ "file": name, "kind": "tree_snapshot", "summary": summary })));

@@ -1,8 +1,9 @@
-//! `fsage layout TARGET`, `fsage layout --compare A B` and `fsage layout --series FILE...`.
+//! `fsage layout TARGET`, `fsage layout --compare A B` and `fsage layout --series FILE...`; a snapshot with block lists may stand for a target.
 
 use crate::output::{self, ResultArgs};
 use crate::{failure, images, progress, target};
 use aging::present::course::Input;
+use aging::snapshot::{Snapshot, layout_by_day};
 use aging::verify::SelfCheck;
 use lab::LabSite;
 use layout::{MapOrder, Series, Survey, SurveyOptions};
@@ -14,9 +15,10 @@ use std::process::ExitCode;
 /// Show how a file system has placed its files, and what is left of its free space.
 ///
 /// Reads a mounted directory tree (FIEMAP, GETFSMAP, btrfs's trees), or an unmounted image or device with ext2, ext3, ext4, UFS1,
-/// UFS2 or LFS; changes nothing. As root, more figures are available; what is not is said with the reason.
+/// UFS2 or LFS; changes nothing. As root, more figures are available; what is not is said with the reason. Of a snapshot that
+/// `fsage snapshot --blocks` took it shows the layout of that moment, without free space.
 ///
-/// With --series, shows what surveys over time have: those that fsage age took while it aged a file system.
+/// With --series, shows what surveys over time have: those that fsage age took while it aged a file system, or the snapshots of a tree.
 #[derive(clap::Args, Debug)]
 #[command(after_help = "\
 Examples:
@@ -26,15 +28,17 @@ Examples:
   fsage layout --compare fresh.json aged.json
   fsage layout --series ext4.series xfs.series --html aging.html
   fsage layout --series ext4.series --fresh fresh.json --aged aged.json --html aging.html
-  fsage layout --series replayed.series --original original.series --within 0.02")]
+  fsage layout --series replayed.series --original original.series --within 0.02
+  fsage layout home-2026-11-28.snapshot
+  fsage layout --series home-*.snapshot --html home.html")]
 pub struct Args {
-    /// A directory, or an unmounted image or device with ext4, UFS or LFS.
+    /// A directory; an unmounted image or device with ext4, UFS or LFS; or a snapshot with block lists.
     #[arg(value_name = "TARGET", required_unless_present_any = ["compare", "series"])]
     target: Option<PathBuf>,
     /// Compare two surveys: files that -o wrote, or targets to survey now.
     #[arg(long, num_args = 2, value_names = ["A", "B"], conflicts_with = "target")]
     compare: Option<Vec<PathBuf>>,
-    /// Show surveys over time: one file in full, several over each other.
+    /// Show surveys over time: one file in full, several over each other. Snapshots of one directory, oldest first, are one series.
     #[arg(long, num_args = 1.., value_name = "FILE", conflicts_with_all = ["target", "compare"])]
     series: Option<Vec<PathBuf>>,
     /// With --series: a benchmark of each file system when it was fresh (fsage bench -o), as many as series.
@@ -79,18 +83,7 @@ pub fn run(args: Args) -> failure::Result<ExitCode> {
     if let Some(files) = &args.series {
         return series(&ResultArgs { output: args.output.clone(), ..result }, files, &args);
     }
-    let map = args.map.map(|side| {
-        MapOrder::of_side(side).ok_or_else(|| {
-            let most = MapOrder::MAX.side();
-            failure::usage(format!("--map={side}: a power of two from 1 to {most}, such as 128"))
-        })
-    });
-    let options = SurveyOptions {
-        hot_days: Some(args.hot_days),
-        worst_files: args.worst,
-        map: map.transpose()?,
-        ..SurveyOptions::default()
-    };
+    let options = options(&args)?;
     if let Some([a, b]) = args.compare.as_deref() {
         let (a, b) = (saved_or_taken(a, &options)?, saved_or_taken(b, &options)?);
         let comparison = layout::compare(&a, &b);
@@ -105,7 +98,7 @@ pub fn run(args: Args) -> failure::Result<ExitCode> {
     if let Some(path) = &args.output {
         output::writable_parent(path)?;
     }
-    let survey = take(&target, &options)?;
+    let survey = listed_or_taken(&target, &options)?;
     if let Some(path) = &args.output {
         layout::save(&survey, path)?;
         progress::note(&format!("wrote {}", output::shown(path)));
@@ -114,18 +107,34 @@ pub fn run(args: Args) -> failure::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
+/// What a survey is asked for.
+fn options(args: &Args) -> failure::Result<SurveyOptions> {
+    let map = args.map.map(|side| {
+        MapOrder::of_side(side).ok_or_else(|| {
+            let most = MapOrder::MAX.side();
+            failure::usage(format!("--map={side}: a power of two from 1 to {most}, such as 128"))
+        })
+    });
+    Ok(SurveyOptions {
+        hot_days: Some(args.hot_days),
+        worst_files: args.worst,
+        map: map.transpose()?,
+        ..SurveyOptions::default()
+    })
+}
+
 fn series(result: &ResultArgs, files: &[PathBuf], args: &Args) -> failure::Result<ExitCode> {
     result.check()?;
+    let loaded = load(files, args)?;
     let beside = [("--fresh", &args.fresh), ("--aged", &args.aged), ("--original", &args.original)];
     for (option, given) in beside {
-        if !given.is_empty() && given.len() != files.len() {
-            let (given, wanted) = (given.len(), files.len());
+        if !given.is_empty() && given.len() != loaded.len() {
+            let (given, wanted) = (given.len(), loaded.len());
             return Err(failure::usage(format!(
                 "{option}: {given} files for {wanted} series; give one for each, in their order"
             )));
         }
     }
-    let loaded = files.iter().map(|path| Series::load(path)).collect::<Result<Vec<_>, _>>()?;
     let throughput = args.fresh.iter().zip(&args.aged).map(|(a, b)| benchmarks(a, b)).collect::<Result<Vec<_>, _>>()?;
     let originals = args.original.iter().map(|path| Series::load(path)).collect::<Result<Vec<_>, _>>()?;
     let checked = |(original, replayed): (&Series, &Series)| {
@@ -149,6 +158,46 @@ fn series(result: &ResultArgs, files: &[PathBuf], args: &Args) -> failure::Resul
     Ok(if apart { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }
 
+/// The series, in the order of their first files. Snapshots of one directory of one machine are one.
+fn load(files: &[PathBuf], args: &Args) -> failure::Result<Vec<Series>> {
+    /// A file of its own, or the snapshots of a tree.
+    enum Given {
+        File(PathBuf),
+        Tree((String, String), Vec<PathBuf>),
+    }
+    let mut given: Vec<Given> = Vec::new();
+    for path in files {
+        if !Snapshot::is_one(path) {
+            given.push(Given::File(path.clone()));
+            continue;
+        }
+        let meta = Snapshot::read_meta(path)?;
+        let tree = (meta.host, meta.root);
+        let known = given.iter_mut().find_map(|g| match g {
+            Given::Tree(of, paths) if *of == tree => Some(paths),
+            _ => None,
+        });
+        match known {
+            Some(paths) => paths.push(path.clone()),
+            None => given.push(Given::Tree(tree, vec![path.clone()])),
+        }
+    }
+    let options = options(args)?;
+    let one = |given: &Given| match given {
+        Given::File(path) => Ok(Series::load(path)?),
+        Given::Tree(_, paths) => {
+            let bar = progress::bar(0, "reading snapshots");
+            let series = layout_by_day(paths, &options, &mut |done| {
+                bar.set_message(format!("reading snapshots: {done} of {}", paths.len()));
+                !posix::interrupt::requested()
+            });
+            bar.finish_and_clear();
+            Ok(series?)
+        }
+    };
+    given.iter().map(one).collect()
+}
+
 /// A benchmark of a fresh and of the aged file system.
 fn benchmarks(fresh: &Path, aged: &Path) -> failure::Result<workload::Comparison> {
     let (a, b) = (workload::load(fresh)?, workload::load(aged)?);
@@ -162,7 +211,12 @@ fn saved_or_taken(path: &Path, options: &SurveyOptions) -> failure::Result<Surve
     let is_json = path.is_file()
         && std::fs::File::open(path).and_then(|mut file| file.read(&mut first)).is_ok_and(|n| n == 1)
         && first == *b"{";
-    if is_json { Ok(layout::load(path)?) } else { take(path, options) }
+    if is_json { Ok(layout::load(path)?) } else { listed_or_taken(path, options) }
+}
+
+/// What a snapshot knows of the layout of its moment, or a survey.
+fn listed_or_taken(path: &Path, options: &SurveyOptions) -> failure::Result<Survey> {
+    if Snapshot::is_one(path) { Ok(Snapshot::layout_of(path, options)?) } else { take(path, options) }
 }
 
 fn take(target: &Path, options: &SurveyOptions) -> failure::Result<Survey> {

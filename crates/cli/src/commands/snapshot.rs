@@ -14,11 +14,14 @@ use std::time::SystemTime;
 ///
 /// A series of snapshots, one a day, is what `fsage plan snapshots` makes an aging workload from. Nothing is modified, nothing of
 /// the files' contents is read or kept. Files that other users own can be looked at by root only.
+///
+/// With --blocks, the snapshot also holds where each file lies on the disk: `fsage layout` shows the layout of that moment from it.
 #[derive(clap::Args, Debug)]
 #[command(after_help = "\
 Examples:
   fsage snapshot /home -o home-%F.snapshot       one file per day (times are UTC)
   fsage snapshot /home --into /var/lib/fsage     one file per run
+  fsage snapshot /home --blocks -o a.snapshot    with block lists: fsage layout a.snapshot
 In a crontab, where a percent sign must be escaped:
   55 23 * * *  fsage snapshot /home -o /var/lib/fsage/home-\\%F.snapshot")]
 pub struct Args {
@@ -32,7 +35,10 @@ pub struct Args {
     /// Write DIR/snap-YYYYMMDD-HHMMSS.snapshot instead.
     #[arg(long, value_name = "DIR", conflicts_with = "output")]
     into: Option<PathBuf>,
-    /// Leave out inode generations; files are then not opened. Only for file systems that have none.
+    /// Keep where each file lies (its extents). Dirty data is written back first, so that it has a place.
+    #[arg(long)]
+    blocks: bool,
+    /// Leave out inode generations; files are then not opened, unless for --blocks. Only for file systems that have none.
     #[arg(long)]
     no_generations: bool,
     /// Print the result as JSON (schema named in its first field) and nothing else on standard output.
@@ -58,7 +64,8 @@ pub fn run(args: Args) -> failure::Result<ExitCode> {
         bar.set_message(format!("taking a snapshot: {names} names"));
         !posix::interrupt::requested()
     };
-    let options = TakeOptions { no_generations: args.no_generations, progress: Some(&tell), ..TakeOptions::default() };
+    let (no_generations, blocks) = (args.no_generations, args.blocks);
+    let options = TakeOptions { no_generations, blocks, progress: Some(&tell), ..TakeOptions::default() };
     let snapshot = take_handle(&mut *fs, &options);
     bar.finish_and_clear();
     let snapshot = snapshot?;

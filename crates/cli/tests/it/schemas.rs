@@ -105,7 +105,10 @@ fn recordings_and_validations_are_as_their_schemas_say() {
     std::fs::create_dir(d.at().join("tree")).unwrap();
     std::fs::write(d.at().join("tree/file"), vec![7; 50_000]).unwrap();
     d.line("snapshot tree -o tree.snapshot");
-    d.line("inspect tree.snapshot");
+    d.line("snapshot tree --blocks -o listed.snapshot");
+    d.line("layout listed.snapshot");
+    d.line("layout --series listed.snapshot");
+    d.line("inspect tree.snapshot listed.snapshot");
     d.line("inspect small.workload --against tree");
     d.line("bench scan tree --rounds 2");
     let mut expected = vec![

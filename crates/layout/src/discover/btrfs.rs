@@ -10,7 +10,8 @@
 use crate::Surroundings;
 use crate::geometry::{GroupKind, Groups, InodeRule, Ranges};
 use crate::map::Span;
-use crate::walk::{FreeList, Translate};
+use crate::places::Translate;
+use crate::walk::FreeList;
 use posix::{BtrfsKey, Errno, Extent, FreeExtent, btrfs_tree_search};
 use std::fs::File;
 use std::os::fd::{AsFd as _, BorrowedFd};

@@ -18,6 +18,7 @@ use document::{Cell, Document, Table};
 use layout::present::days_before;
 use layout::present::in_unit;
 use layout::present::map::{Panel, maps, over_time as over_time_with_slider};
+use layout::series::Days;
 use layout::{Series, SeriesPoint};
 use units::show;
 
@@ -42,7 +43,11 @@ impl<'a> Input<'a> {
 /// One aging.
 pub fn document(input: &Input<'_>) -> Document {
     let series = input.series;
-    let mut document = Document::new(format!("Aging of {}", name(series)));
+    let title = match series.header.days {
+        Days::Simulated => "Aging of",
+        Days::Real => "Layout by day of",
+    };
+    let mut document = Document::new(format!("{title} {}", name(series)));
     document.paragraph(in_short(series)).list(remarks(series));
     document.table(before_and_after(series));
     disk(&mut document, series);
@@ -72,12 +77,20 @@ fn in_short(series: &Series) -> String {
         1 => "one survey".to_owned(),
         n => format!("{n} surveys"),
     };
+    let time = match series.header.days {
+        Days::Simulated => " of simulated time",
+        Days::Real => ", counted from the first",
+    };
+    // Snapshots do not say how many there were.
+    let operations = match last.operations {
+        0 => String::new(),
+        n => format!("; {}", show::counted(n, "operation", "operations")),
+    };
     format!(
-        "{workload}{surveys} of {}, from day {} to day {} of simulated time; {}.",
+        "{workload}{surveys} of {}, from day {} to day {}{time}{operations}.",
         first.survey.source.fs_type,
         day(first.day),
         day(last.day),
-        show::counted(last.operations, "operation", "operations")
     )
 }
 

@@ -5,7 +5,7 @@ use document::chart::{Axis, Colours, Dot, chart};
 use document::{Cell, Document, Table};
 use layout::Series;
 use layout::present::{score, share};
-use layout::series::PointSummary;
+use layout::series::{Days, PointSummary};
 use units::show;
 
 /// Rows a table by day has at most.
@@ -15,10 +15,16 @@ const DOTS_MAX: usize = 1000;
 
 pub(super) const DAYS: Axis<'static> = Axis::Days("simulated day");
 
+/// The axis of days of some series.
+pub(super) fn days<'s>(mut series: impl Iterator<Item = &'s Series>) -> Axis<'static> {
+    if series.any(|series| series.header.days == Days::Simulated) { DAYS } else { Axis::Days("day") }
+}
+
 /// Score, pieces and split files by day.
 pub(super) fn layout(document: &mut Document, series: &Series) {
     let points: Vec<PointSummary> = series.points.iter().map(|p| p.summary()).collect();
     document.heading("Layout over time").table(by_day(&points));
+    let axis = days(std::iter::once(series));
     let of = |name: &str, figure: fn(&PointSummary) -> Option<f64>| -> Vec<Dot> {
         points.iter().filter_map(|p| Some(Dot::new(name, p.day, figure(p)?))).collect()
     };
@@ -32,14 +38,14 @@ pub(super) fn layout(document: &mut Document, series: &Series) {
         scores.extend(of("hot files", |p| p.hot_layout_score));
     }
     let title = "Aggregate layout score: the share of blocks that directly follow the one before them in their file.";
-    document.plot(chart(title, DAYS, Axis::Score("layout score"), Colours::Apart, &scores));
+    document.plot(chart(title, axis, Axis::Score("layout score"), Colours::Apart, &scores));
     let title = "Extents for each MiB of data.";
-    document.plot(chart(title, DAYS, Axis::Number("extents per MiB"), Colours::Apart, &of("", |p| p.extents_per_mib)));
+    document.plot(chart(title, axis, Axis::Number("extents per MiB"), Colours::Apart, &of("", |p| p.extents_per_mib)));
     let mut shares = of("in more than one piece", |p| p.broken_share);
     shares.extend(of("split: data in another group", |p| p.split_share));
     document.plot(chart(
         "Files of two blocks or more in more than one piece, and files whose first block is in another allocation group than the inode.",
-        DAYS,
+        axis,
         Axis::Share("share of files"),
         Colours::Apart,
         &shares,
@@ -64,10 +70,13 @@ fn by_day(points: &[PointSummary]) -> Table {
         String::new()
     };
     let mut table = Table::new("by_day", &caption, &columns);
+    // Snapshots do not say how many there were.
+    let told = points.iter().any(|p| p.operations > 0);
+    let operations = |n: u64| if told { Cell::Count(n) } else { Cell::Empty };
     for p in rows {
         table.row(vec![
             day_cell(p.day),
-            Cell::Count(p.operations),
+            operations(p.operations),
             share(p.used_share),
             Cell::Count(p.files),
             score(p.layout_score),
@@ -108,8 +117,9 @@ pub(super) fn used(document: &mut Document, series: &Series) {
     let drawn = thinned(&series.used, DOTS_MAX);
     let planned = drawn.iter().filter_map(|u| Some(Dot::new("planned", u.day, u.planned_share?)));
     let dots: Vec<Dot> = planned.chain(drawn.iter().map(|u| Dot::new("actual", u.day, u.actual_share))).collect();
+    let axis = days(std::iter::once(series));
     let title = "Share of the file system in use, as planned and as statvfs had it.";
-    document.plot(chart(title, DAYS, Axis::Share("in use"), Colours::Apart, &dots));
+    document.plot(chart(title, axis, Axis::Share("in use"), Colours::Apart, &dots));
 }
 
 /// What the series has; the result of the run counts every reading, against what was steered to.

@@ -1,6 +1,6 @@
 //! Several agings: what each file system became under each workload.
 
-use super::{Input, Panel, day, day_cell, ends, over_time::DAYS, throughput};
+use super::{Input, Panel, day, day_cell, ends, over_time::days, throughput};
 use crate::verify::SelfCheck;
 use document::chart::{Axis, Colours, Dot, chart, steps};
 use document::{Cell, Document, Table};
@@ -191,7 +191,7 @@ fn lines(
         dots.extend(points.filter_map(|p| Some(dot(label, p.day, figure(&p)?))));
     }
     if !dots.is_empty() {
-        document.plot(chart(title, DAYS, axis, Colours::Apart, &dots));
+        document.plot(chart(title, days(inputs.iter().map(|i| i.series)), axis, Colours::Apart, &dots));
     }
 }
 
@@ -235,7 +235,13 @@ fn used(document: &mut Document, inputs: &[Input<'_>], labels: &[Label]) {
     if !dots.is_empty() {
         document.heading("Utilisation");
         let title = "Share of the file system in use, as planned and as statvfs had it.";
-        document.plot(chart(title, DAYS, Axis::Share("in use"), Colours::Apart, &dots));
+        document.plot(chart(
+            title,
+            days(inputs.iter().map(|i| i.series)),
+            Axis::Share("in use"),
+            Colours::Apart,
+            &dots,
+        ));
     }
 }
 

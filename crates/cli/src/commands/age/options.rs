@@ -47,7 +47,7 @@ pub struct Args {
     fill: Option<f64>,
     /// Go on with a run from its state (RESULTS/state.json); everything else is as it was.
     #[arg(long, value_name = "STATE", conflicts_with_all = ["target", "plan", "like", "data", "writers", "chunk", "on_full", "days",
-        "look_ahead", "room", "real_time", "checkpoint_every", "survey_every", "snapshots_every", "seed", "keep", "output"])]
+        "look_ahead", "room", "real_time", "checkpoint_every", "survey_every", "snapshots_every", "snapshots_blocks", "seed", "keep", "output"])]
     resume: Option<PathBuf>,
     /// Write every byte, or only reserve space with fallocate (much faster; extents are then marked unwritten).
     #[arg(long, value_name = "write|fallocate", value_parser = data_mode, default_value = "write")]
@@ -86,6 +86,9 @@ pub struct Args {
     /// The directory snapshots go to.
     #[arg(long, value_name = "DIR", requires = "snapshots_every")]
     snapshots_into: Option<PathBuf>,
+    /// Keep in each snapshot where the files lie (block lists), for `fsage layout`.
+    #[arg(long, requires = "snapshots_every")]
+    snapshots_blocks: bool,
     /// Chooses the files deleted where the plan deletes none in time; with --like, the plan's seed too.
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
@@ -265,6 +268,7 @@ impl Args {
                 .or_else(|| (kept && self.output.is_some()).then(|| Every::Days((days / SURVEYS).max(1.0)))),
             survey_days: self.survey_every.or_else(|| reported.then(|| (days / SURVEYS).max(1.0).round())),
             snapshot_days: self.snapshots_every,
+            snapshot_blocks: self.snapshots_blocks,
         }
     }
 
