@@ -330,10 +330,18 @@ fn number() -> impl Strategy<Value = u64> {
 }
 
 fn any_list() -> impl Strategy<Value = Option<Vec<Written>>> {
-    // Mostly in order, so that some pass.
-    let extent = (number(), number(), number(), 0u8..130);
-    let list = proptest::collection::vec(extent, 0..5).prop_map(|mut list| {
-        list.sort_by_key(|extent| extent.0);
+    let wild = proptest::collection::vec((number(), number(), number(), any::<u8>()), 0..5);
+    // What can be, with the longest extents and the farthest places that there are.
+    let bytes = || prop_oneof![4 => 0u64..20, 1 => (0u32..60).prop_map(|bit| 1 << bit)];
+    let sound = proptest::collection::vec((bytes(), bytes(), bytes(), 0u8..128), 0..5).prop_map(|mut list| {
+        let mut end = 0;
+        for (logical, _, len, _) in &mut list {
+            *logical += end;
+            end = *logical + *len;
+        }
+        list
+    });
+    let list = prop_oneof![1 => wild, 9 => sound].prop_map(|list| -> Vec<Written> {
         list.into_iter().map(|(logical, physical, len, flags)| Some((Some(logical), physical, len, flags))).collect()
     });
     proptest::option::weighted(0.8, list)
