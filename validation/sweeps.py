@@ -44,7 +44,7 @@ seed = { from = 1, to = %d }
 """
 # About a second each on today's machines: how many files make it so is found first.
 LONG = """format = "fsage.sweep/1"
-run = ["bench", "smallfile", "ffs:softdep,size=502M@st32430n", "--files", "{files}", "--seed", "1"]
+run = ["bench", "smallfile", "ffs:softdep,size=8G@nearline-7200", "--files", "{files}", "--seed", "1"]
 [axes]
 files = { from = %d, to = %d }
 """
