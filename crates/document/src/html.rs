@@ -62,6 +62,8 @@ pub fn render(document: &Document) -> String {
 
 /// Pages of so many sections begin with a list of them.
 const SECTIONS: usize = 4;
+/// A longer list is folded, so that what the page says is in the first screen.
+const SECTIONS_SHOWN: usize = 12;
 
 fn contents(out: &mut String, blocks: &[&Block]) {
     let headings = || {
@@ -70,14 +72,20 @@ fn contents(out: &mut String, blocks: &[&Block]) {
             _ => None,
         })
     };
-    if headings().count() < SECTIONS {
+    let sections = headings().count();
+    if sections < SECTIONS {
         return;
     }
-    out.push_str("<nav aria-label=\"Contents\">\n<ul>\n");
+    out.push_str("<nav aria-label=\"Contents\">\n");
+    let folded = sections > SECTIONS_SHOWN;
+    if folded {
+        out.push_str(&format!("<details>\n<summary>Contents: {sections} sections</summary>\n"));
+    }
+    out.push_str("<ul>\n");
     for (i, text) in headings().enumerate() {
         out.push_str(&format!("<li><a href=\"#section-{}\">{}</a></li>\n", i + 1, escaped(text)));
     }
-    out.push_str("</ul>\n</nav>\n");
+    out.push_str(if folded { "</ul>\n</details>\n</nav>\n" } else { "</ul>\n</nav>\n" });
 }
 
 fn block(out: &mut String, block: &Block) {
@@ -234,6 +242,14 @@ mod tests {
         let mut short = Document::new("T");
         short.heading("A").paragraph("x");
         assert!(!short.to_html().contains("<nav"), "a list of one section says nothing");
+        let mut long = Document::new("a page");
+        for _ in 0..=super::SECTIONS_SHOWN {
+            long.heading("one").paragraph("x");
+        }
+        assert!(
+            long.to_html()
+                .contains("<nav aria-label=\"Contents\">\n<details>\n<summary>Contents: 13 sections</summary>")
+        );
     }
 
     /// The map of `fsage age` stood below 10,000 pixels of tables.
