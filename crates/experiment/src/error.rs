@@ -61,6 +61,9 @@ pub enum ExperimentError {
     /// Something that is no call failed.
     #[error("{doing}: {error}")]
     Io { doing: String, error: std::io::Error },
+    /// One point of many failed: which.
+    #[error("{place}: {error}")]
+    At { place: String, error: Box<ExperimentError> },
     /// A file system whose structures disagree after a run: a fault of this program.
     #[error("after {after} the file system is inconsistent: {problem}; please report this with the seed")]
     Inconsistent { after: String, problem: String },
@@ -73,6 +76,7 @@ impl Fault for ExperimentError {
     fn kind(&self) -> Kind {
         match self {
             ExperimentError::Unknown { .. } => Kind::Usage,
+            ExperimentError::At { error, .. } => error.kind(),
             _ => Kind::Environment,
         }
     }

@@ -77,6 +77,33 @@ struct Seen {
     /// Files, and their indirect blocks.
     blocks: FxHashSet<(u32, i64)>,
     files: u64,
+    /// What the segment looked at last has added: it goes again if that one is not taken.
+    added: Vec<(u32, i64)>,
+}
+
+impl Seen {
+    /// Whether a file (`i64::MIN`) or an indirect block is met for the first time.
+    fn first_time(&mut self, ino: u32, number: i64) -> bool {
+        let first = self.blocks.insert((ino, number));
+        if first {
+            self.added.push((ino, number));
+            self.files += u64::from(number == i64::MIN);
+        }
+        first
+    }
+
+    /// The segment looked at last moves.
+    fn keep(&mut self) {
+        self.added.clear();
+    }
+
+    /// It does not, and neither does what is only above it: others that share that have to count it.
+    fn take_back(&mut self) {
+        for block in self.added.drain(..) {
+            self.blocks.remove(&block);
+            self.files -= u64::from(block.1 == i64::MIN);
+        }
+    }
 }
 
 /// Segments that are clean or could be, of all.
@@ -351,6 +378,9 @@ impl Lfs {
             if bytes + more + self.checkpoint_need_bytes(dirty_files + seen.files) <= room {
                 bytes += more;
                 victims.push(number);
+                seen.keep();
+            } else {
+                seen.take_back();
             }
         }
         victims
@@ -371,9 +401,8 @@ impl Lfs {
             if entry.ino == IFILE.0 {
                 continue;
             }
-            if seen.blocks.insert((entry.ino, i64::MIN)) {
+            if seen.first_time(entry.ino, i64::MIN) {
                 bytes += INODE_ROOM;
-                seen.files += 1;
             }
             if entry.lbn == INODE || (0..NDADDR as i32).contains(&entry.lbn) {
                 continue;
@@ -385,7 +414,7 @@ impl Lfs {
             let Some(way) = pointers::way(lbn, n) else { continue };
             for number in way.numbers.iter().take(way.slot + 1) {
                 let id = BlockId { ino: Ino(entry.ino), lbn: Lbn(*number) };
-                if seen.blocks.insert((entry.ino, *number)) && !cx.cache().is_dirty(id) {
+                if seen.first_time(entry.ino, *number) && !cx.cache().is_dirty(id) {
                     bytes += with_overhead(self.g.bsize.into());
                 }
             }
@@ -460,6 +489,13 @@ impl Lfs {
             }
         }
         self.cleaner.moving.clear();
+        debug_assert!(
+            moved.is_err() || self.checkpoint_takes_bytes(cx) <= self.log.room_bytes(),
+            "moving {} segments has left {} bytes of the log, and a checkpoint takes {}",
+            victims.len(),
+            self.log.room_bytes(),
+            self.checkpoint_takes_bytes(cx)
+        );
         moved
     }
 

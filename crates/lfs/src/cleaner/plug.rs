@@ -192,12 +192,10 @@ impl Lfs {
         let mut seen = Seen::default();
         let mut bytes = self.dirty_need_bytes(cx);
         for (_, victim) in victims {
-            let before = seen.files;
             bytes += self.bytes_around(cx, *victim, &mut seen);
             let affordable =
                 bytes + self.checkpoint_need_bytes(self.dirty_files() + seen.files) <= self.log.room_bytes();
             if !affordable || !self.place_in_holes(&mut plugging, &mut targets, *victim) {
-                seen.files = before;
                 break;
             }
         }

@@ -206,3 +206,49 @@ fn a_large_inode_map() {
     let minfreeseg = Some(10);
     written_over(Case { size_mb: 96, bsize: 4096, fsize: 4096, ssize_kb: 256, minfreeseg, words, fill: 88 });
 }
+
+/// A database: pages of one large file are written over at random and a little is appended to another, beside a file that is never
+/// touched. Each segment that is moved changes nearly all indirect blocks of the first.
+fn pages_of_a_large_file(words: &'static str, fill: u64) {
+    const PAGES: u64 = 60_672;
+    let case = Case { size_mb: 960, bsize: 4096, fsize: 4096, ssize_kb: 1024, minfreeseg: None, words, fill };
+    let mut disk = Disk::new(case);
+    let files = ["pages", "rest", "history"].map(|name| disk.make(Ino(2), name, FileKind::File).unwrap());
+    let [pages, rest, history] = files;
+    let write = |disk: &mut Disk, ino: Ino, offset: u64, len_bytes: u64| {
+        disk.live.touch(ino);
+        disk.live.run(|volume, cx| volume.write(cx, &WriteRange { ino, offset, len_bytes, data: None, sync: None }))
+    };
+    (0..PAGES / 16).for_each(|n| assert_eq!(write(&mut disk, pages, n << 16, 1 << 16), Ok(1 << 16)));
+    let total = disk.live.volume().usage().total_bytes;
+    let mut filled = 0;
+    while disk.live.volume().usage().free_bytes * 100 > total * (100 - fill) {
+        assert_eq!(write(&mut disk, rest, filled, 1 << 16), Ok(1 << 16), "{case:?}");
+        filled += 1 << 16;
+    }
+    let mut random = Xoshiro256PlusPlus::seed_from_u64(fill);
+    for turn in 0..60_000 {
+        let page = random.next_u64() % PAGES;
+        let both = (write(&mut disk, pages, page * 4096, 4096), write(&mut disk, history, turn * 50, 50));
+        let volume = disk.live.volume();
+        let (clean, all) = volume.clean_segments();
+        let state = || format!("{case:?}: page {turn}, {clean} of {all} segments clean, {:?}", volume.counters());
+        assert_eq!(both, (Ok(4096), Ok(50)), "{}", state());
+        if turn % 1000 == 0 {
+            disk.live.pause_ns(30_000_000_000);
+            assert_eq!(
+                disk.live.run(|volume, cx| volume.sync(cx, Durability::All)),
+                Ok(()),
+                "{case:?}: after page {turn}"
+            );
+        }
+    }
+    let problems = disk.live.volume().check();
+    assert!(problems.is_empty(), "{case:?}: {problems:?}");
+}
+
+#[test]
+fn pages_of_a_large_file_are_written_over() {
+    every(&[60, 75, 85], pages_of_a_large_file);
+    pages_of_a_large_file("cleaner=cost-benefit,cleaning=all,memory=1M", 75);
+}
