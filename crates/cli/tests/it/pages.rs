@@ -39,8 +39,11 @@ fn printed(command: &str, directory: &Path) -> String {
             // command that takes long, on a busy machine.
             let messages = text(&output.stderr);
             let of_others = |line: &str| line.ends_with("unmounted, left by a run that was killed");
-            let of_progress =
-                |line: &str| line.contains(" %, about ") && line.ends_with(" left") || line.contains(": for ");
+            let spent = |time: &str| time.starts_with(|c: char| c.is_ascii_digit()) && !time.contains(' ');
+            let of_progress = |line: &str| {
+                line.rsplit_once(" %, ").is_some_and(|(_, left)| left.contains(" left") && left.len() < 30)
+                    || line.rsplit_once(": for ").is_some_and(|(_, time)| spent(time))
+            };
             let own = messages.lines().filter(|line| !of_others(line) && !of_progress(line));
             format!("{status}{}{}", own.flat_map(|line| [line, "\n"]).collect::<String>(), text(&output.stdout))
         }
