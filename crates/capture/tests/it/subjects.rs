@@ -365,10 +365,14 @@ fn a_container_tells_paths_as_its_processes_see_them() {
     }
     let directory = tempfile::tempdir().expect("a directory");
     let root = std::fs::canonicalize(directory.path()).expect("its path");
+    // Where the root was goes below a directory of our own, which the container sees by the same name: another name might be taken.
+    let beside = tempfile::tempdir().expect("a directory");
+    let own = std::fs::canonicalize(beside.path()).expect("its path");
+    ["old", "box"].iter().for_each(|name| std::fs::create_dir(own.join(name)).expect("a directory"));
     let script = format!(
-        "mount --rbind / {0}; mkdir -p {0}/tmp/fsage-old; cd {0}; pivot_root . tmp/fsage-old; cd /; \
-         umount -l /tmp/fsage-old; rmdir /tmp/fsage-old; mkdir -p /tmp/fsage-box; cd /tmp/fsage-box; echo x > inside; cat inside /tmp/fsage-box/inside > /dev/null; rm -r /tmp/fsage-box",
-        root.display()
+        "mount --rbind / {0}; cd {0}; pivot_root . {0}{1}/old; cd /; umount -l {1}/old; cd {1}/box; echo x > inside; cat inside {1}/box/inside",
+        root.display(),
+        own.display()
     );
     if in_own_namespace("mount --rbind / /mnt").status().is_ok_and(|s| !s.success()) {
         testkit::skip("no mount namespace can be made here");
@@ -381,9 +385,9 @@ fn a_container_tells_paths_as_its_processes_see_them() {
     let rows: Vec<&Row> = recorded.rows.iter().collect();
     assert_eq!(count(&rows, Op::Write, "inside"), 1);
     let write = rows.iter().find(|r| r.event.op == Op::Write && r.path().ends_with(b"inside")).expect("the write");
-    assert_eq!(write.path(), b"/tmp/fsage-box/inside");
+    assert_eq!(write.path(), own.join("box/inside").as_os_str().as_encoded_bytes());
     let files: std::collections::BTreeSet<_> =
-        rows.iter().filter(|r| r.path().ends_with(b"/fsage-box/inside")).filter_map(|r| r.event.file).collect();
+        rows.iter().filter(|r| r.path().ends_with(b"/box/inside")).filter_map(|r| r.event.file).collect();
     assert_eq!(files.len(), 1, "one file by relative and by absolute path");
 }
 

@@ -25,6 +25,8 @@ use ufs::live::Piece;
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Moves {
     moved: Vec<Moved>,
+    /// The blocks that hold their pointers, and perhaps some that do no longer: who writes another block need not look through all.
+    holders: FxHashSet<BlockId>,
     /// So many are kept before those are forgotten that the disk knows of.
     most: usize,
     /// Fresh pointers: by the block that holds them, the blocks that they lead to.
@@ -68,7 +70,9 @@ pub(crate) struct Conventional;
 
 impl Mode for Conventional {
     fn in_order(fs: &mut Ffs, cx: &mut Cx, id: BlockId) {
-        fs.moved_data_first(cx, |holder, _| holder == id);
+        if fs.moves.holders.contains(&id) {
+            fs.moved_data_first(cx, |holder, _| holder == id);
+        }
         cx.write(fs, id, true);
     }
 
@@ -92,7 +96,7 @@ impl Mode for Conventional {
             return;
         }
         let (holder, data) = fs.holder_and_data(ino, lbn);
-        let Moves { moved, most, fresh, .. } = &mut fs.moves;
+        let Moves { moved, holders, most, fresh, .. } = &mut fs.moves;
         if fresh.get(&holder).is_some_and(|fresh| fresh.contains(&data)) {
             return;
         }
@@ -100,7 +104,9 @@ impl Mode for Conventional {
             let now_ns = cx.now_ns();
             moved.retain(|moved| moved.at_ns == now_ns || is_pending(cx, moved.holder));
             *most = MANY.max(2 * moved.len());
+            *holders = moved.iter().map(|moved| moved.holder).collect();
         }
+        holders.insert(holder);
         moved.push(Moved { from, frags, data, holder, at_ns: cx.now_ns() });
     }
 
@@ -113,7 +119,7 @@ impl Mode for Conventional {
 
     /// The pointers of those who have left the place are on the disk first.
     fn taken(fs: &mut Ffs, cx: &mut Cx, addr: FragAddr, frags: u32) {
-        if fs.moves.moved.is_empty() {
+        if !fs.moves.concern(addr, frags) {
             return;
         }
         let end = addr.0 + u64::from(frags);
