@@ -27,6 +27,8 @@ pub(crate) struct Moves {
     moved: Vec<Moved>,
     /// The blocks that hold their pointers, and perhaps some that do no longer: who writes another block need not look through all.
     holders: FxHashSet<BlockId>,
+    /// The `stretches` of their old places, likewise.
+    old_places: FxHashSet<u64>,
     /// So many are kept before those are forgotten that the disk knows of.
     most: usize,
     /// Fresh pointers: by the block that holds them, the blocks that they lead to.
@@ -53,8 +55,14 @@ impl Moves {
     /// Whether the disk may still have pointers to a place that a block has left.
     pub(crate) fn concern(&self, addr: FragAddr, frags: u32) -> bool {
         let end = addr.0 + u64::from(frags);
-        self.moved.iter().any(|moved| moved.from.0 < end && addr.0 < moved.from.0 + u64::from(moved.frags))
+        stretches(addr, frags).any(|stretch| self.old_places.contains(&stretch))
+            && self.moved.iter().any(|moved| moved.from.0 < end && addr.0 < moved.from.0 + u64::from(moved.frags))
     }
+}
+
+/// The numbers of the eights of fragments, mostly blocks, that a place touches.
+fn stretches(addr: FragAddr, frags: u32) -> impl Iterator<Item = u64> {
+    addr.0 / 8..(addr.0 + u64::from(frags)).div_ceil(8)
 }
 
 /// Moves, and holders of fresh pointers, that are looked through before those are forgotten that need not be kept.
@@ -96,7 +104,7 @@ impl Mode for Conventional {
             return;
         }
         let (holder, data) = fs.holder_and_data(ino, lbn);
-        let Moves { moved, holders, most, fresh, .. } = &mut fs.moves;
+        let Moves { moved, holders, old_places, most, fresh, .. } = &mut fs.moves;
         if fresh.get(&holder).is_some_and(|fresh| fresh.contains(&data)) {
             return;
         }
@@ -105,8 +113,10 @@ impl Mode for Conventional {
             moved.retain(|moved| moved.at_ns == now_ns || is_pending(cx, moved.holder));
             *most = MANY.max(2 * moved.len());
             *holders = moved.iter().map(|moved| moved.holder).collect();
+            *old_places = moved.iter().flat_map(|moved| stretches(moved.from, moved.frags)).collect();
         }
         holders.insert(holder);
+        old_places.extend(stretches(from, frags));
         moved.push(Moved { from, frags, data, holder, at_ns: cx.now_ns() });
     }
 
