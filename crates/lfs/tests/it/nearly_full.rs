@@ -140,7 +140,7 @@ fn write_over(disk: &mut Disk, case: Case) {
     assert!(problems.is_empty(), "{case:?}: {problems:?}");
 }
 
-const WORDS: [&str; 7] = [
+const WORDS: [&str; 8] = [
     "cleaner=greedy,plug=0",
     "cleaner=cost-benefit,low=1,high=3,plug=90",
     "cleaner=netbsd,plug=80",
@@ -148,6 +148,7 @@ const WORDS: [&str; 7] = [
     "cleaner=greedy,plug=80",
     "cleaner=cost-benefit,plug=0",
     "cleaner=greedy,cleaning=all",
+    "cleaner=cost-benefit,low=10,high=10,plug=0",
 ];
 
 /// All policies at all of these shares if `FSAGE_LFS_NEARLY_FULL` is set, else two policies at two.
