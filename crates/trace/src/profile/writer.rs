@@ -242,7 +242,20 @@ impl Writer {
     ///
     /// # Errors
     /// The disk; the profile's name was taken meanwhile.
-    pub fn finish(mut self, mut meta: Meta, snapshot: &Snapshot) -> Result<Meta, FileError> {
+    pub fn finish(self, meta: Meta, snapshot: &Snapshot) -> Result<Meta, FileError> {
+        self.finish_unless(meta, snapshot, &mut || false)
+    }
+
+    /// The same unless it is given up: that is asked once, when nothing is left but to give the finished profile its name.
+    ///
+    /// # Errors
+    /// As [`finish`](Self::finish); given up ([`FileError::Io`], interrupted), which leaves nothing.
+    pub fn finish_unless(
+        mut self,
+        mut meta: Meta,
+        snapshot: &Snapshot,
+        given_up: &mut dyn FnMut() -> bool,
+    ) -> Result<Meta, FileError> {
         self.end_row_group()?;
         let Some(trace) = self.trace.take() else { return Ok(meta) };
         let check = trace.finish()?;
@@ -263,7 +276,7 @@ impl Writer {
         meta.snapshot.after = count(Provenance::After);
         meta.snapshot.trace = count(Provenance::Trace);
         self.write_meta(&meta)?;
-        self.directories.publish()?;
+        self.directories.publish(given_up)?;
         Ok(meta)
     }
 
@@ -383,10 +396,13 @@ impl Directories {
         Ok(Some(near))
     }
 
-    /// Gives the finished profile its name; an old one goes.
-    fn publish(&mut self) -> Result<(), FileError> {
+    /// Gives the finished profile its name, unless it is given up; an old one goes.
+    fn publish(&mut self, given_up: &mut dyn FnMut() -> bool) -> Result<(), FileError> {
         check_replaceable(&self.last, self.overwrite)?;
         let mut near = self.near()?;
+        if given_up() {
+            return Err(FileError::io(&self.last, "make")(io::ErrorKind::Interrupted.into()));
+        }
         let growing = near.as_mut().map_or(&mut self.growing, |near| &mut near.growing);
         growing
             .publish(&self.last, self.overwrite)

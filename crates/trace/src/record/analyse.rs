@@ -71,6 +71,15 @@ pub(super) struct Analysis {
 
 /// Set in the progress once all records are decoded: what then remains is bounded by the disk, not by the trace.
 const DECODED: u64 = 1 << 63;
+/// Set by the analysis when all that is left is the profile's name, and by who gives it up. Whoever sets one first has decided: a profile
+/// that is there was not given up.
+const PUBLISHING: u64 = 1 << 62;
+const GIVEN_UP: u64 = 1 << 61;
+
+/// Says to the other that one's own bit is set; whether the other's was first.
+fn comes_second(progress: &AtomicU64, own: u64, other: u64) -> bool {
+    progress.fetch_or(own, Ordering::SeqCst) & other != 0
+}
 
 impl Analysis {
     /// Begins. The profile is published at the end.
@@ -92,7 +101,8 @@ impl Analysis {
         Ok(Analysis { result, progress, partial })
     }
 
-    /// Waits for the end; asks `give_up` now and then whether to go on waiting. `patience`: how long decoding may take over one frame.
+    /// Waits for the end; asks `give_up` now and then whether to go on waiting; a profile that is about to be there, or is, is
+    /// waited for all the same. `patience`: how long decoding may take over one frame.
     pub fn wait(self, patience: Duration, give_up: &mut dyn FnMut() -> bool) -> Result<RecordSummary, AnalysisError> {
         const POLL: Duration = Duration::from_millis(20);
         let mut last = self.progress.load(Ordering::Relaxed);
@@ -110,7 +120,7 @@ impl Analysis {
             if now & DECODED == 0 && waited >= patience {
                 break AnalysisError::Stuck { seconds: patience.as_secs() };
             }
-            if give_up() {
+            if give_up() && !comes_second(&self.progress, GIVEN_UP, PUBLISHING) {
                 break AnalysisError::Abandoned;
             }
         };
@@ -195,7 +205,8 @@ pub(super) fn analyse<R: Read>(
     meta.file_systems = host::file_systems(view, &completed.snapshot);
     meta.snapshot.unreadable = completed.unreadable;
     meta.snapshot.truncated = completed.truncated;
-    let meta = writer.finish()?.finish(meta, &completed.snapshot)?;
+    let mut given_up = || comes_second(progress, PUBLISHING, GIVEN_UP);
+    let meta = writer.finish()?.finish_unless(meta, &completed.snapshot, &mut given_up)?;
     let end = around.end.unwrap_or_default();
     Ok(RecordSummary {
         meta,
@@ -285,4 +296,41 @@ fn meta(header: &Header, imported: &Imported, around: &Around, notes: &mut Vec<S
         ));
     }
     meta
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// An analysis of which a test is the thread.
+    fn ours(progress: u64) -> (Analysis, std::sync::mpsc::SyncSender<Result<RecordSummary, AnalysisError>>) {
+        let (sender, result) = sync_channel(1);
+        let partial = PathBuf::from("/nonexistent/partial");
+        (Analysis { result, progress: Arc::new(AtomicU64::new(progress)), partial }, sender)
+    }
+
+    /// A second signal came when the profile had its name and its directory was being written back: "no profile could be made".
+    #[test]
+    fn who_gives_up_a_profile_that_is_there_gets_it() {
+        let (analysis, sender) = ours(DECODED | PUBLISHING);
+        let mut asked = 0;
+        let result = analysis.wait(Duration::from_secs(1), &mut || {
+            asked += 1;
+            // Its result comes later than the wish.
+            if asked == 3 {
+                sender.send(Err(AnalysisError::Stuck { seconds: 7 })).expect("it is waited for");
+            }
+            true
+        });
+        assert!(matches!(result, Err(AnalysisError::Stuck { seconds: 7 })), "{result:?}");
+    }
+
+    #[test]
+    fn what_is_given_up_before_gets_no_name() {
+        let (analysis, _sender) = ours(DECODED);
+        let progress = Arc::clone(&analysis.progress);
+        let result = analysis.wait(Duration::from_secs(1), &mut || true);
+        assert!(matches!(result, Err(AnalysisError::Abandoned)), "{result:?}");
+        assert!(comes_second(&progress, PUBLISHING, GIVEN_UP), "its thread sees that");
+    }
 }

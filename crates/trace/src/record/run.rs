@@ -46,6 +46,8 @@ pub struct Recording {
     status: Option<ExitStatus>,
     signals: Signals,
     ending: Option<JoinHandle<Ending>>,
+    /// Somebody has asked not to wait when the profile was as good as there.
+    leave: bool,
 }
 
 /// How the command ended.
@@ -82,7 +84,7 @@ impl Recording {
             let wish = self.signals.take(Some(child.id()));
             self.signals.pass_on(Some(child.id()));
             self.signals.relay(Some(child.id()));
-            if wish == Some(Wish::Leave) {
+            if self.leave || wish == Some(Wish::Leave) {
                 left_running = self.signals.last();
                 break;
             }
@@ -210,12 +212,16 @@ pub(super) fn run(options: &RecordOptions, tracer: &mut dyn Tracer) -> Result<Re
     if pid.is_none() {
         signals.over();
     }
+    let mut leave = false;
     let analysed = analysis.wait(options.patience, &mut || {
         let wish = signals.take(pid);
         signals.pass_on(pid);
         signals.relay(pid);
+        leave |= wish == Some(Wish::Leave);
         wish == Some(Wish::Leave)
     });
+    // Whoever gave up the profile has had that. One that was there already costs no second wish.
+    let leave = leave && analysed.is_ok();
     // A tracer that was asked to end may take its time, and nobody waits for it here.
     if ending.as_ref().is_some_and(JoinHandle::is_finished)
         && let Some(ended) = ending.take().and_then(|thread| thread.join().ok())
@@ -250,7 +256,7 @@ pub(super) fn run(options: &RecordOptions, tracer: &mut dyn Tracer) -> Result<Re
             Err(RecordError::Analysis { spool: spool.path.clone(), lost_records, error })
         }
     };
-    Ok(Recording { profile, command, status, signals, ending })
+    Ok(Recording { profile, command, status, signals, ending, leave })
 }
 
 /// Starts what is to be recorded, with the tracer attached before its first call.

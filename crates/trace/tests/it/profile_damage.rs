@@ -204,3 +204,21 @@ fn one_file_in_place_of_another_is_a_schema_error() {
     let error = with_damage(&fixture, "trace.parquet", b"not parquet at all, but long enough").unwrap_err();
     assert!(matches!(error, FileError::Corrupt { .. }), "{error}");
 }
+
+/// Whoever gives a profile up at the last moment finds neither it nor what it grew in; one that stays has its name then, and not before.
+#[test]
+fn a_profile_that_is_given_up_leaves_nothing() {
+    for given_up in [true, false] {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("w.workload");
+        let writer = Writer::create(&path, WriterOptions::default()).unwrap();
+        let mut asked = 0;
+        let finished = writer.finish_unless(meta(), &Snapshot::default(), &mut || {
+            asked += 1;
+            assert!(!path.exists());
+            given_up
+        });
+        assert_eq!((asked, finished.is_err(), path.exists()), (1, given_up, !given_up), "{finished:?}");
+        assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), usize::from(!given_up));
+    }
+}

@@ -104,7 +104,7 @@ fn a_second_signal_leaves_the_command_running(with: &'static str) {
         recorder.signal("TERM");
         recorder.child.try_wait().unwrap().is_some()
     });
-    assert_eq!(recorder.child.wait().unwrap().code(), Some(128 + 15));
+    assert_eq!(recorder.child.wait().unwrap().code(), Some(128 + 15), "{}", place.read("stderr"));
     place.ends_well();
 }
 
