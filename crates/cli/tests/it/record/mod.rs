@@ -14,6 +14,7 @@ use crate::common::{run, stderr, succeeds, with_each_tracer};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
 use testkit::{Need, Tool};
 
 /// Counts into `counted`; ends when there is a file `enough`, saying `done`. A second process does the same with more calls.
@@ -52,6 +53,18 @@ sys.exit(int(open('status').read()) if os.path.exists('status') else 0)
 struct Place {
     dir: tempfile::TempDir,
     with: &'static str,
+}
+
+/// A test that fails leaves nobody behind, who would also go on to make files in a directory that is being removed.
+impl Drop for Place {
+    fn drop(&mut self) {
+        if std::thread::panicking() && fs::write(self.at("enough"), "").is_ok() {
+            let begun = Instant::now();
+            while self.at("pid").exists() && !self.at("done").exists() && begun.elapsed() < Duration::from_secs(10) {
+                std::thread::sleep(Duration::from_millis(20));
+            }
+        }
+    }
 }
 
 impl Place {
