@@ -108,11 +108,19 @@ impl FileError {
 
     /// A column is not there, or is of another type.
     pub fn schema(path: &Path, column: &str, message: impl Into<String>) -> FileError {
-        FileError::Schema { path: path.to_owned(), column: column.to_owned(), message: message.into() }
+        FileError::Schema { path: path.to_owned(), column: quoted(column), message: quoted(&message.into()) }
     }
 
     /// What was to be written breaks a rule.
     pub fn invalid(path: &Path, message: impl ToString) -> FileError {
-        FileError::Invalid { path: path.to_owned(), message: message.to_string() }
+        FileError::Invalid { path: path.to_owned(), message: quoted(&message.to_string()) }
     }
+}
+
+/// What is quoted of a file: names of columns, values and what another library says of them may be as long as the file.
+const QUOTED_MAX: usize = 600;
+
+/// What is said of a file, of a length for people.
+pub(crate) fn quoted(text: &str) -> String {
+    units::text::shortened(text, QUOTED_MAX).into_owned()
 }

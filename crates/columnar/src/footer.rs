@@ -3,7 +3,8 @@
 use crate::source::Source;
 use crate::{Check, FileError, ROW_GROUPS_KEY};
 use parquet::errors::ParquetError;
-use parquet::file::metadata::{ParquetMetaData, ParquetMetaDataReader};
+use parquet::file::metadata::{ColumnChunkMetaData, ParquetMetaData, ParquetMetaDataReader};
+use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// Limits on files that other tools wrote: a row group is decoded as a whole.
@@ -170,11 +171,16 @@ fn parse_sums(text: &str, end_max: u64) -> Option<Vec<(u64, u32)>> {
 fn chunk_range(group: &parquet::file::metadata::RowGroupMetaData) -> Option<(u64, u64)> {
     let mut range = (u64::MAX, 0);
     for column in group.columns() {
-        let data = column.data_page_offset();
-        let start = column.dictionary_page_offset().map_or(data, |d| d.min(data));
-        let start = u64::try_from(start).ok()?;
-        let end = start.checked_add(u64::try_from(column.compressed_size()).ok()?)?;
-        range = (range.0.min(start), range.1.max(end));
+        let bytes = chunk_bytes(column)?;
+        range = (range.0.min(bytes.start), range.1.max(bytes.end));
     }
     (range.0 <= range.1).then_some(range)
+}
+
+/// From the first to the last byte of a column chunk.
+pub(crate) fn chunk_bytes(column: &ColumnChunkMetaData) -> Option<Range<u64>> {
+    let data = column.data_page_offset();
+    let start = column.dictionary_page_offset().map_or(data, |d| d.min(data));
+    let start = u64::try_from(start).ok()?;
+    Some(start..start.checked_add(u64::try_from(column.compressed_size()).ok()?)?)
 }

@@ -1,6 +1,7 @@
 //! What a file is supposed to be.
 
 use crate::FileError;
+use crate::error::quoted;
 use serde::Deserialize;
 use std::path::Path;
 
@@ -29,7 +30,8 @@ impl Format {
 
     /// A place in a file (a row group, row, column, line, byte range) is not what it should be.
     pub fn corrupt(&'static self, path: &Path, place: impl Into<String>, message: impl ToString) -> FileError {
-        FileError::Corrupt { path: path.to_owned(), place: place.into(), message: message.to_string(), format: self }
+        let (place, message) = (quoted(&place.into()), quoted(&message.to_string()));
+        FileError::Corrupt { path: path.to_owned(), place, message, format: self }
     }
 
     /// The file is of another version, if it is.

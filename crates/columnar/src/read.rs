@@ -13,10 +13,12 @@ use parquet::file::reader::{ChunkReader, Length};
 use posix::{interrupt, memory};
 use serde::de::DeserializeOwned;
 use std::io;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// What the footer or a row group may cost while it is read, decoder included. What we write costs a fortieth.
+/// What the footer or a row group may cost while it is read, decoder included. What we write costs a fortieth. It cannot be much less: the decoder's
+/// buffers double as they grow, so that the names of [`NAMES_BYTES`] that a small row group may hold take up to three times that.
 const READING_BYTES_MAX: usize = 1 << 30;
 
 /// Bytes of names that one pass over a file may have beyond [`NAMES_PER_BYTE`]: what any machine can keep.
@@ -30,6 +32,7 @@ const NAMES_PER_BYTE: u64 = 1024;
 #[derive(Clone, Copy, Debug)]
 pub struct NameRoom {
     left_bytes: u64,
+    per_byte: u64,
 }
 
 /// Bytes of the file in memory; the only ones the Parquet decoder may ask for.
@@ -37,6 +40,8 @@ struct Segment {
     start: u64,
     bytes: Bytes,
     file_len: u64,
+    /// Where each column's bytes are. The decoder asks for them, a page at a time, just before it unpacks them.
+    chunks: Vec<Range<u64>>,
 }
 
 impl Length for Segment {
@@ -47,6 +52,9 @@ impl Length for Segment {
 
 impl Segment {
     fn slice(&self, start: u64, length: Option<usize>) -> parquet::errors::Result<Bytes> {
+        if let Some(column) = self.chunks.iter().position(|chunk| chunk.contains(&start)) {
+            memory::at(column + 1);
+        }
         let outside = || ParquetError::EOF(format!("byte {start} (length {length:?}) lies outside the row group"));
         let from = start.checked_sub(self.start).and_then(|n| usize::try_from(n).ok()).ok_or_else(outside)?;
         let to = match length {
@@ -92,7 +100,9 @@ impl ParquetIn {
         schema: impl FnOnce(&Path, &Schema) -> Result<Schema, FileError>,
     ) -> Result<Self, FileError> {
         let name = path.clone();
-        memory::reading(&name, READING_BYTES_MAX, || Self::open_bounded(path, format, check, schema))
+        memory::reading(&name, READING_BYTES_MAX, &|_| "footer".to_owned(), || {
+            Self::open_bounded(path, format, check, schema)
+        })
     }
 
     fn open_bounded(
@@ -141,7 +151,12 @@ impl ParquetIn {
 
     /// What one pass over the file may have of names.
     pub fn room_for_names(&self) -> NameRoom {
-        NameRoom { left_bytes: NAMES_BYTES.saturating_add(self.source.len.saturating_mul(NAMES_PER_BYTE)) }
+        self.room(NAMES_PER_BYTE)
+    }
+
+    /// What one pass over the file may have of what its reader keeps: as much as any machine can, and so many bytes for each of the file's.
+    pub fn room(&self, per_byte: u64) -> NameRoom {
+        NameRoom { left_bytes: NAMES_BYTES.saturating_add(self.source.len.saturating_mul(per_byte)), per_byte }
     }
 
     /// Takes the bytes of names from the room.
@@ -157,9 +172,10 @@ impl ParquetIn {
     /// # Errors
     /// There is no room for them.
     pub fn take_room(&self, room: &mut NameRoom, bytes: usize, what: &str, of: &str) -> Result<(), FileError> {
+        let per_byte = room.per_byte;
         let left = room.left_bytes.checked_sub(bytes as u64).ok_or_else(|| {
             let message = format!(
-                "its {what} unpack to more than {NAMES_BYTES} bytes and {NAMES_PER_BYTE} for each of its own, which no {of}'s do"
+                "its {what} unpack to more than {NAMES_BYTES} bytes and {per_byte} for each of its own, which no {of}'s do"
             );
             self.corrupt("whole file", message)
         })?;
@@ -202,7 +218,17 @@ impl ParquetIn {
         columns: &[&str],
         each: impl FnMut(&Columns<'_>) -> Result<(), FileError>,
     ) -> Result<(), FileError> {
-        memory::reading(&self.source.path, READING_BYTES_MAX, || self.read_bounded(group, columns, each))
+        let place = |part: usize| self.part_of(group, part);
+        memory::reading(&self.source.path, READING_BYTES_MAX, &place, || self.read_bounded(group, columns, each))
+    }
+
+    /// A row group, and which of its columns; they count from 1.
+    fn part_of(&self, group: usize, column: usize) -> String {
+        let bytes = self.row_groups.get(group).map_or(0..0, |at| at.start..at.end);
+        let chunks = self.metadata.metadata().row_groups().get(group).map(|group| group.columns());
+        let chunk = column.checked_sub(1).and_then(|column| chunks?.get(column));
+        let column = chunk.map(|chunk| format!(", column {}", chunk.column_path().string())).unwrap_or_default();
+        format!("row group {group} (bytes {} to {}){column}", bytes.start, bytes.end)
     }
 
     /// Rows as Arrow record batches, at least one to a row group, each verified as it is read: only the columns named, in the file's order, or all
@@ -245,13 +271,15 @@ impl ParquetIn {
     ) -> Result<(), FileError> {
         let Some(at) = self.row_groups.get(group) else { return Ok(()) };
         interrupt::check().map_err(FileError::io(&self.source.path, "read on"))?;
-        let place = || format!("row group {group} (bytes {} to {})", at.start, at.end);
+        let place = || self.part_of(group, 0);
         let bytes = self.source.read(at.start, at.end)?;
         if at.crc32c.is_some_and(|crc| crc != crc32c::crc32c(&bytes)) {
             return Err(self.corrupt(place(), "checksum does not match: the bytes are damaged"));
         }
         let decode = |e: &dyn std::fmt::Display| self.corrupt(place(), e);
-        let segment = Segment { start: at.start, bytes: bytes.into(), file_len: self.source.len };
+        let chunks = self.metadata.metadata().row_groups().get(group).map(|group| group.columns()).unwrap_or_default();
+        let chunks = chunks.iter().map(|chunk| footer::chunk_bytes(chunk).unwrap_or_default()).collect();
+        let segment = Segment { start: at.start, bytes: bytes.into(), file_len: self.source.len, chunks };
         let mask = ProjectionMask::columns(self.metadata.parquet_schema(), columns.iter().copied());
         let mut reader = guarded(|| {
             ParquetRecordBatchReaderBuilder::new_with_metadata(segment, self.metadata.clone())

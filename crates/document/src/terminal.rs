@@ -2,14 +2,30 @@
 
 use crate::{Block, Document, Table};
 use comfy_table::{CellAlignment, ColumnConstraint, ContentArrangement, LineStyle, TableStyle, Width};
+use std::borrow::Cow;
+use std::collections::BTreeSet;
 
 /// Nothing but a thin line under the header.
 const STYLE: TableStyle = TableStyle::new().header_separator(LineStyle::none().fill('─').junction('─'));
 
+/// The most that is shown of one text, in letters: a file of somebody else's may have megabytes in a field. JSON and HTML have it whole.
+const TEXT: usize = 10_000;
+
+fn printable(text: &str) -> String {
+    shortened(units::text::printable(text))
+}
+
+fn shortened(text: String) -> String {
+    match units::text::shortened(&text, TEXT) {
+        Cow::Owned(short) => short,
+        Cow::Borrowed(_) => text,
+    }
+}
+
 pub fn render(document: &Document, width: Option<u16>) -> String {
     let mut out = String::new();
     if !document.title.is_empty() {
-        out.push_str(&units::text::printable(&document.title));
+        out.push_str(&printable(&document.title));
         out.push('\n');
     }
     for block in document.shown(false) {
@@ -18,22 +34,22 @@ pub fn render(document: &Document, width: Option<u16>) -> String {
         }
         match block {
             Block::Heading(text) => {
-                let text = units::text::printable(text);
+                let text = printable(text);
                 out.push_str(&text);
                 out.push('\n');
                 out.push_str(&"-".repeat(text.chars().count()));
                 out.push('\n');
             }
-            Block::Paragraph(text) => wrapped(&mut out, "", &units::text::printable(text), width),
+            Block::Paragraph(text) => wrapped(&mut out, "", &printable(text), width),
             Block::List(items) => {
                 for item in items {
-                    wrapped(&mut out, "  * ", &units::text::printable(item), width);
+                    wrapped(&mut out, "  * ", &printable(item), width);
                 }
             }
             Block::Code(text) | Block::TextOnly(text) => {
                 for line in text.lines() {
                     out.push_str("    ");
-                    out.push_str(&units::text::printable(line));
+                    out.push_str(&printable(line));
                     out.push('\n');
                 }
             }
@@ -76,10 +92,11 @@ struct Wide {
 /// their rows, and columns that do not fit go on below under the same names.
 fn table(out: &mut String, table: &Table, width: Option<u16>) {
     if !table.caption.is_empty() {
-        wrapped(out, "", &units::text::printable(&table.caption), width);
+        wrapped(out, "", &printable(&table.caption), width);
     }
-    let titles: Vec<String> = table.columns.iter().map(|c| units::text::printable(&c.title)).collect();
-    let cells: Vec<Vec<String>> = table.rows.iter().map(|row| row.iter().map(crate::Cell::shown).collect()).collect();
+    let titles: Vec<String> = table.columns.iter().map(|c| printable(&c.title)).collect();
+    let cells: Vec<Vec<String>> =
+        table.rows.iter().map(|row| row.iter().map(|cell| shortened(cell.shown())).collect()).collect();
     let wide: Vec<Wide> = (0..titles.len()).map(|i| wide(table, &titles, &cells, i)).collect();
     let mut room = Room { limit: width.map_or(usize::MAX, |width| usize::from(width).max(INDENT + WORD)), gap: GAP };
     let mut columns: Vec<usize> = (0..titles.len()).collect();
@@ -107,10 +124,10 @@ fn table(out: &mut String, table: &Table, width: Option<u16>) {
         drawn(out, &titles, &cells, &wide, &part.0, &widths, room.gap);
     }
     for (sentence, name) in notes {
-        let mut said: Vec<(&str, &str)> = Vec::new();
+        let (mut said, mut seen): (Vec<(&str, &str)>, _) = (Vec::new(), BTreeSet::new());
         for row in &cells {
             let note = (row[name].as_str(), row[sentence].as_str());
-            if !note.1.is_empty() && !said.contains(&note) {
+            if !note.1.is_empty() && seen.insert(note) {
                 said.push(note);
             }
         }
@@ -297,6 +314,25 @@ mod tests {
         assert!(narrow.contains("  Meaning:\n    * fds_cr: fdatasync of a new file, per dirty bytes.\n"), "{narrow}");
         for (text, most) in [(&wide, 110), (&narrow, 60)] {
             assert!(text.lines().all(|line| line.chars().count() <= most), "{text}");
+        }
+    }
+
+    /// One field of five megabytes was wrapped in a time that grew with its square: minutes, and then hours.
+    #[test]
+    fn a_text_of_megabytes_is_shortened_and_says_so() {
+        for long in ["x".repeat(5 << 20), "word ".repeat(1 << 20)] {
+            let mut table = Table::new("t", &long, &[("Figure", "figure"), ("Value", "value")]);
+            table.row(vec!["host".into(), Cell::from(long.as_str())]);
+            let mut document = Document::new(long.clone());
+            document.heading(long.as_str()).paragraph(long.as_str()).list(vec![long.clone()]).text_only(long.as_str());
+            document.table(table);
+            for width in [None, Some(80)] {
+                let text = document.to_text(width);
+                assert!(text.len() < 200_000, "{}", text.len());
+                let said = text.split_whitespace().collect::<Vec<_>>().join(" ").matches("characters left out").count();
+                assert!(said >= 7, "{said} of 7");
+            }
+            assert!(document.to_html().contains(&long));
         }
     }
 

@@ -186,7 +186,7 @@ pub struct Walked {
     pub directories: u64,
     /// Symbolic links, FIFOs, sockets and devices.
     pub others: u64,
-    /// Directories on other file systems, not entered.
+    /// Names that lead to other file systems or mounts: left out.
     pub other_file_systems: u64,
     /// Things that could not be read, by error.
     pub unreadable: BTreeMap<String, u64>,

@@ -11,7 +11,7 @@ use crate::places::{Places, Translate};
 use crate::scores::free::{FreeSpace, joined};
 use crate::survey::{Available, GroupCount, Method, Source, Survey, Walked};
 use crate::{LayoutError, Progress, SurveyOptions};
-use posix::{At, Call, Errno, Fd, FileKind, FileSystem, FreeExtent, OpenFlags, Stat, Unavailable};
+use posix::{At, Bounds, Call, Errno, Fd, FileKind, FileSystem, FreeExtent, OpenFlags, Stat, Unavailable};
 use rustc_hash::FxHashSet;
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStrExt as _;
@@ -73,7 +73,7 @@ struct Frame {
 
 struct Walk<'a> {
     fs: &'a mut dyn FileSystem,
-    device: u64,
+    bounds: Bounds,
     /// The image, and its directories so far. Of a mounted file system the kernel sees to it that each has one name.
     image: Option<(String, FxHashSet<u64>)>,
     collector: Collector,
@@ -114,9 +114,10 @@ pub fn survey_file_system(
     let split_groups = surroundings.split.and(surroundings.groups.clone());
     let span = surroundings.span.unwrap_or(Span { start_bytes: 0, len_bytes: usage.total_bytes });
     let map = options.map.map(|order| MapBuilder::new(order, span));
+    let bounds = Bounds::of(fs, root, &root_stat);
     let mut walk = Walk {
         fs,
-        device: root_stat.dev,
+        bounds,
         image: (method == Method::Laboratory).then(|| (target.clone(), FxHashSet::from_iter([root_stat.ino]))),
         collector: Collector::new(u64::from(block_bytes), split_groups, taken_unix_s, options, map),
         walked: Walked::default(),
@@ -129,9 +130,10 @@ pub fn survey_file_system(
     walk.run(progress)?;
     let Walk { walked, mut collector, places, no_extents, .. } = walk;
     if walked.other_file_systems > 0 {
-        let directories = show::counted(walked.other_file_systems, "directory is", "directories are");
-        notes.push(format!("{directories} on other file systems, and not entered"));
+        let names = show::counted(walked.other_file_systems, "name leads", "names lead");
+        notes.push(format!("{names} to other file systems or mounts, and are left out"));
     }
+    notes.extend([bounds.note(), bounds.note_on_addresses()].into_iter().flatten().map(str::to_owned));
     notes.extend(places.note());
     let addresses = places.addresses();
     let groups = surroundings.groups.ok();
@@ -194,6 +196,7 @@ impl Walk<'_> {
             }
             match frame.rest.next() {
                 Some((name, FileKind::Directory)) => self.directory(name)?,
+                Some((name, _)) if self.is_mounted(&name) => self.walked.other_file_systems += 1,
                 Some((name, FileKind::File)) => self.file(&name),
                 Some(_) => self.walked.others += 1,
                 None => self.leave()?,
@@ -205,6 +208,12 @@ impl Walk<'_> {
     /// The descriptor of the directory on top.
     fn top(&self) -> Option<Fd> {
         self.stack.last().and_then(|f| f.fd)
+    }
+
+    /// Whether something is known to be mounted at a name of the directory on top.
+    fn is_mounted(&mut self, name: &OsString) -> bool {
+        let (bounds, top) = (self.bounds, self.top());
+        top.is_some_and(|dir| bounds.mounted_at(self.fs, dir, name) == Some(true))
     }
 
     fn shown(&self, name: &OsString) -> String {
@@ -249,8 +258,9 @@ impl Walk<'_> {
         let above = self.top();
         let opened = open_directory(self.fs, above, Path::new(&name));
         let stat = opened.and_then(|fd| Ok((fd, self.fs.call(&Call::Fstat { fd }).stat()?)));
+        let bounds = self.bounds;
         match stat {
-            Ok((fd, stat)) if stat.dev != self.device => {
+            Ok((fd, stat)) if !bounds.holds_directory(self.fs, fd, &stat) => {
                 self.fs.call(&Call::Close { fd });
                 self.walked.other_file_systems += 1;
             }
@@ -263,12 +273,28 @@ impl Walk<'_> {
                     return Err(LayoutError::TwoNames { target, ino: stat.ino, path: self.shown(&name) });
                 }
                 if let Err(errno) = self.enter(name.clone(), fd, stat.ino) {
+                    // It is there, though what is in it stays unknown.
+                    self.walked.directories += 1;
                     self.give_up_on(&name, errno);
                 }
             }
-            Err(errno) => self.give_up_on(&name, errno),
+            Err(errno) => self.closed_directory(above, &name, errno),
         }
         Ok(())
+    }
+
+    /// A directory that cannot be opened counts as one all the same.
+    fn closed_directory(&mut self, above: Option<Fd>, name: &OsString, errno: Errno) {
+        let bounds = self.bounds;
+        let at = At { dir: above, path: Path::new(name) };
+        if let (Some(dir), Ok(stat)) = (above, self.fs.call(&Call::Stat { at, follow: false }).stat()) {
+            if !bounds.holds_closed_directory(self.fs, dir, name, &stat) {
+                self.walked.other_file_systems += 1;
+                return;
+            }
+            self.walked.directories += u64::from(stat.kind == FileKind::Directory);
+        }
+        self.give_up_on(name, errno);
     }
 
     /// Leaves the directory on top, opening its parent again if it was closed on the way down.
@@ -281,7 +307,7 @@ impl Walk<'_> {
             let reopened = open_directory(self.fs, Some(child), Path::new(".."));
             let same = reopened.and_then(|fd| Ok((fd, self.fs.call(&Call::Fstat { fd }).stat()?)));
             match same {
-                Ok((fd, stat)) if stat.ino == parent.ino && stat.dev == self.device => parent.fd = Some(fd),
+                Ok((fd, stat)) if stat.ino == parent.ino && self.bounds.is_own_device(&stat) => parent.fd = Some(fd),
                 Ok((fd, _)) => {
                     self.fs.call(&Call::Close { fd });
                     self.moved_away();
@@ -319,8 +345,12 @@ impl Walk<'_> {
             Ok(fd) => fd,
             Err(errno) => return self.give_up_on(name, errno),
         };
+        let bounds = self.bounds;
         match self.fs.call(&Call::Fstat { fd }).stat() {
-            Ok(stat) if stat.kind == FileKind::File && stat.dev == self.device => self.open_file(name, fd, &stat),
+            Ok(stat) if !bounds.holds_file(self.fs, fd, &stat) => self.walked.other_file_systems += 1,
+            Ok(stat) if stat.kind == FileKind::File => {
+                self.open_file(name, fd, &Stat { ino: bounds.ino(&stat), ..stat });
+            }
             Ok(_) => self.walked.others += 1,
             Err(errno) => self.give_up_on(name, errno),
         }

@@ -23,7 +23,7 @@ macro_rules! delegate {
     (|$me:ident| $to:expr) => {
         $crate::delegate! { |$me| $to =>
             call, now_ns, date_ns, advance_date, pause_ns, run, contained, read_into, entries, drop_caches, drop_caches_explained, evict,
-            generation, usage, extents, free_extents, environment, is_deterministic, duplicate, core_probe_ns, host_path, shape, memory
+            generation, mount, usage, extents, free_extents, environment, is_deterministic, duplicate, core_probe_ns, host_path, shape, memory
         }
     };
     (|$me:ident| $to:expr => $($method:ident),+ $(,)?) => {
@@ -76,6 +76,9 @@ macro_rules! delegate_one {
     };
     ($me:ident $to:expr; generation) => {
         $crate::delegate_one! { @ $me $to; generation(&mut, fd: $crate::Fd) -> Result<u32, $crate::Unavailable> }
+    };
+    ($me:ident $to:expr; mount) => {
+        $crate::delegate_one! { @ $me $to; mount(&mut, fd: $crate::Fd, name: Option<&std::ffi::OsStr>) -> Option<$crate::MountId> }
     };
     ($me:ident $to:expr; usage) => {
         $crate::delegate_one! { @ $me $to; usage(&mut) -> std::io::Result<$crate::FsUsage> }

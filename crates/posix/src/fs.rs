@@ -78,6 +78,12 @@ pub trait FileSystem {
         Err(Unavailable::Unsupported { what: "the inode's generation", on: "this file system".to_owned(), why })
     }
 
+    /// The mount that a name of an open directory leads to, links not followed, or that an open file is in; without timing. `None` where that is not
+    /// known, or nothing can be mounted.
+    fn mount(&mut self, _fd: Fd, _name: Option<&std::ffi::OsStr>) -> Option<crate::MountId> {
+        None
+    }
+
     /// Space and inodes, total and free.
     fn usage(&mut self) -> std::io::Result<FsUsage>;
 

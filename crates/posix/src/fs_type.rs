@@ -58,6 +58,11 @@ impl FsType {
         *self == FsType::Btrfs
     }
 
+    /// Whether a file may have the device, and the inode number, of a layer below.
+    pub fn is_layered(&self) -> bool {
+        self.name() == "overlay"
+    }
+
     /// Whether `f_fsid` comes from the file system itself; elsewhere it is the device's number, which may change.
     pub fn id_is_lasting(&self) -> bool {
         matches!(self, FsType::Ext2 | FsType::Ext3 | FsType::Ext4 | FsType::Btrfs)

@@ -41,6 +41,7 @@
 //! Times are integer nanoseconds (`_ns`), sizes are bytes (`_bytes`).
 
 pub mod apart;
+mod bounds;
 mod call;
 pub mod cleanup;
 pub mod contain;
@@ -74,6 +75,7 @@ mod temporary;
 pub mod trail;
 mod workspace;
 
+pub use bounds::{Bounds, MountId};
 pub use call::{
     AccessMode, Advice, At, Call, Fallocate, Fd, FileKind, LINKS_MAX, Lock, Mode, OpenFlags, Outcome, Reply, Residency,
     SetTime, Stat, SyncRange, Whence,

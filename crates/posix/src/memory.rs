@@ -17,6 +17,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Exit code for a file that asks for more than its kind may.
 const BAD_INPUT: i32 = 4;
+/// A line is not longer, whatever the names of a file's columns.
+const LINE_MAX: usize = 6_000;
 /// Exit code for memory that ended.
 const ENVIRONMENT: i32 = 3;
 
@@ -24,6 +26,10 @@ const ENVIRONMENT: i32 = 3;
 struct Region<'a> {
     path: &'a Path,
     limit_bytes: usize,
+    /// Names a part of the file.
+    place: &'a dyn Fn(usize) -> String,
+    /// The part in hand.
+    part: Cell<usize>,
     /// Less than nothing where more was freed than allocated.
     used_bytes: Cell<isize>,
 }
@@ -39,8 +45,8 @@ static IN_HAND: OnceLock<String> = OnceLock::new();
 static ENDING: AtomicBool = AtomicBool::new(false);
 
 /// Runs something on this thread that decodes the file, which gets at most so many bytes more than it gives back. Within another it changes
-/// nothing.
-pub fn reading<T>(path: &Path, limit_bytes: usize, decode: impl FnOnce() -> T) -> T {
+/// nothing. `place` names the part of the file that [`at`] said last, and 0 before that.
+pub fn reading<T>(path: &Path, limit_bytes: usize, place: &dyn Fn(usize) -> String, decode: impl FnOnce() -> T) -> T {
     struct Ends;
     impl Drop for Ends {
         fn drop(&mut self) {
@@ -50,12 +56,21 @@ pub fn reading<T>(path: &Path, limit_bytes: usize, decode: impl FnOnce() -> T) -
     if !REGION.get().is_null() {
         return decode();
     }
-    let region = Region { path, limit_bytes, used_bytes: Cell::new(0) };
+    let region = Region { path, limit_bytes, place, part: Cell::new(0), used_bytes: Cell::new(0) };
     // `region` lives until the guard below, which was made after it and goes before it, has taken the pointer away; also when `decode`
     // panics.
     REGION.set((&raw const region).cast());
     let _ends = Ends;
     decode()
+}
+
+/// Says which part of its file this thread decodes from now on, for the message should it ask for too much.
+pub fn at(part: usize) {
+    let region = REGION.get();
+    if !region.is_null() {
+        // SAFETY: not null, so its `reading` is further up this thread's stack.
+        unsafe { (*region).part.set(part) };
+    }
 }
 
 /// Says what a command reads, to be named should memory end outside of [`reading`]. The first one stays.
@@ -186,10 +201,11 @@ fn end(region: &Region<'_>, code: i32, bytes: usize) -> ! {
         unsafe { libc::_exit(code) };
     }
     let what = if code == BAD_INPUT {
-        format!("a part of it unpacks to more than {bytes} bytes, which no such file's does")
+        format!("unpacks to more than {bytes} bytes, which no such file's does")
     } else {
         format!("reading it takes more memory than there is ({bytes} bytes in one piece)")
     };
-    crate::notice::tell(&format!("{}: {what}", region.path.display()));
+    let line = format!("{}: {}: {what}", region.path.display(), (region.place)(region.part.get()));
+    crate::notice::tell(&units::text::shortened(&line, LINE_MAX));
     crate::interrupt::force_end(code)
 }

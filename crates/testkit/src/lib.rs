@@ -16,5 +16,6 @@ pub mod process;
 pub mod schema;
 
 pub use needs::{
-    Need, SKIPPED_FILE, Tool, as_ordinary_user, find, have, need, needs, parameter, python_with, skip, tool,
+    Need, SKIPPED_FILE, Tool, as_ordinary_user, find, have, mount, need, needs, parameter, python_with, skip, tool,
+    with_own_mounts,
 };

@@ -5,7 +5,7 @@ use std::fmt::Display;
 use std::io::Write as _;
 use std::panic::Location;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Command, Output, Stdio};
 
 /// Names the file that skipped tests are written to, a line for each reason: package, test, reason, with tabs between them.
 pub const SKIPPED_FILE: &str = "FSAGE_SKIPPED";
@@ -190,15 +190,49 @@ pub fn as_ordinary_user(test: &str) -> bool {
     command.args(["--exact", test, "--nocapture"]).current_dir("/").stdin(Stdio::null());
     let output = command.env_remove("XDG_RUNTIME_DIR").env_remove(SKIPPED_FILE).output();
     std::fs::remove_file(&program).unwrap();
-    let output = output.unwrap();
+    passed(&output.unwrap(), "as nobody");
+    false
+}
+
+/// Sees to it that a test has passed that another process did, or was skipped there.
+#[track_caller]
+fn passed(output: &Output, how: &str) {
     let said = format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
     // Indented, so that run-tests does not count its lines as well.
     let shown = || said.replace('\n', "\n    ");
-    assert!(output.status.success() && said.contains("1 passed"), "as nobody:\n    {}", shown());
+    assert!(output.status.success() && said.contains("1 passed"), "{how}:\n    {}", shown());
     if let Some(why) = said.lines().find_map(|line| line.strip_prefix("skipped: ")) {
-        skip(format!("as nobody: {why}"));
+        skip(format!("{how}: {why}"));
     }
-    false
+}
+
+/// Makes a test one that mounts: `Some` where it is to be done, an empty directory for what it mounts. It is done in another process with mounts of its
+/// own, which go with it however it ends; `None` says that this has passed. It is to be told its own name, as the harness has it.
+#[track_caller]
+#[must_use = "`None`: it has been done"]
+pub fn with_own_mounts(test: &str) -> Option<PathBuf> {
+    const WITHIN: &str = "FSAGE_TEST_WITH_OWN_MOUNTS";
+    let directory = PathBuf::from("/mnt");
+    if std::env::var(WITHIN).is_ok_and(|value| value == test) {
+        mount(&["-t", "tmpfs", "none"], &directory);
+        return Some(directory);
+    }
+    if !needs(&[Need::Root, Need::Mount]) {
+        return None;
+    }
+    let mut command = Command::new("unshare");
+    command.args(["--mount", "--propagation", "private", "--"]).arg(std::env::current_exe().unwrap());
+    command.args(["--exact", test, "--nocapture"]).stdin(Stdio::null());
+    let output = command.env(WITHIN, test).env_remove(SKIPPED_FILE).output();
+    passed(&output.unwrap(), "with mounts of its own");
+    None
+}
+
+/// Mounts something in a test that has mounts of its own: arguments of mount(8), and where.
+pub fn mount(what: &[&str], at: &Path) {
+    let output = Command::new("mount").args(what).arg(at).output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "mount {what:?} {}: {said}", at.display());
 }
 
 /// Why a need cannot be met here.

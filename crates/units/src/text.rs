@@ -3,6 +3,8 @@
 //! Whatever prints such text, on a terminal or into a report, has it from here. What a medium minds beyond that (a
 //! comma, a `<`) is escaped by who writes for that medium.
 
+use std::borrow::Cow;
+
 /// Text with what does not show escaped: control characters, which would drive a terminal, and those that change the
 /// order in which text is read, which would show another name than there is.
 pub fn printable(text: &str) -> String {
@@ -11,6 +13,29 @@ pub fn printable(text: &str) -> String {
     }
     text.chars().map(|c| if is_hidden(c) { c.escape_default().to_string() } else { c.to_string() }).collect()
 }
+
+/// A text of at most so many characters; of a longer one the beginning and the end, with a word between them that says how much was left out. What somebody
+/// else's file says may be megabytes long.
+pub fn shortened(text: &str, most: usize) -> Cow<'_, str> {
+    // No character is shorter than a byte.
+    if text.len() <= most {
+        return Cow::Borrowed(text);
+    }
+    let all = text.chars().count();
+    let Some(left_out) = all.checked_sub(most).filter(|n| *n > 0) else { return Cow::Borrowed(text) };
+    let tail = most / 4;
+    let at = |characters: usize| text.char_indices().nth(characters).map_or(text.len(), |(at, _)| at);
+    let (head, tail) = (text.get(..at(most - tail)), text.get(at(all - tail)..));
+    let left_out = crate::show::count(left_out as u64);
+    Cow::Owned(format!(
+        "{}... [{left_out} characters left out] ...{}",
+        head.unwrap_or_default(),
+        tail.unwrap_or_default()
+    ))
+}
+
+/// A part of a message is not longer: the longest path that a call takes is quoted whole.
+const PART_MAX: usize = 6_000;
 
 /// A path or argument in the same way; bytes that are not UTF-8 are escaped, too.
 pub fn path(bytes: &[u8]) -> String {
@@ -24,10 +49,11 @@ pub fn path(bytes: &[u8]) -> String {
     out
 }
 
-/// Parts of a message on one line, the outermost first, each [`printable`] and once: library errors often repeat their source in their own text.
+/// Parts of a message on one line, the outermost first, each [`printable`], [`shortened`] and once: library errors often repeat their source in their own
+/// text.
 pub fn chain(parts: impl IntoIterator<Item = String>) -> String {
     let mut line = String::new();
-    for part in parts.into_iter().map(|part| printable(&part)) {
+    for part in parts.into_iter().map(|part| shortened(&printable(&part), PART_MAX).into_owned()) {
         if line.contains(&part) {
             continue;
         }
@@ -71,6 +97,15 @@ mod tests {
     fn a_chain_says_each_part_once() {
         let parts = ["b", "a: gone", "gone", "\n"].map(str::to_owned);
         assert_eq!(chain(parts), "b: a: gone: \\n");
+    }
+
+    #[test]
+    fn a_long_text_is_shortened_and_says_so() {
+        assert_eq!(shortened("äöü", 3), "äöü");
+        assert_eq!(shortened("0123456789abcdefg", 8), "012345... [9 characters left out] ...fg");
+        assert_eq!(shortened(&"ü".repeat(2_000), 4), "üüü... [1,996 characters left out] ...ü");
+        let told = chain([format!("a.snapshot: {}: not there", "x".repeat(5 << 20))]);
+        assert!(told.len() < 7_000 && told.starts_with("a.snapshot: xxx") && told.ends_with("x: not there"), "{told}");
     }
 
     #[test]

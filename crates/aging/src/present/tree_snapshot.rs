@@ -5,6 +5,9 @@ use document::{Cell, Document, Table};
 use std::collections::BTreeMap;
 use units::show;
 
+/// As many as our own snapshots keep; somebody else's may have any number.
+const UNREADABLE_MAX: usize = 20;
+
 /// What is in one snapshot of `file_bytes` bytes.
 pub fn tree_snapshot(name: &str, file_bytes: u64, summary: &Summary) -> Document {
     let meta = &summary.meta;
@@ -40,7 +43,7 @@ pub fn tree_snapshot(name: &str, file_bytes: u64, summary: &Summary) -> Document
         add("bytes in block lists", Cell::Bytes(blocks.bytes as f64));
     }
     add("unreadable", Cell::Count(meta.unreadable));
-    add("other file systems, not entered", Cell::Count(meta.other_file_systems));
+    add("on other file systems or mounts, left out", Cell::Count(meta.other_file_systems));
     add("bytes of this file", Cell::Bytes(file_bytes as f64));
     let mut document = Document::new(format!("Snapshot {name}"));
     document.table(table);
@@ -59,6 +62,11 @@ pub fn tree_snapshot(name: &str, file_bytes: u64, summary: &Summary) -> Document
         };
         document.list(told("files", &blocks.files_without)).list(told("directories", &blocks.directories_without));
     }
-    document.list(meta.first_unreadable.iter().map(|line| units::text::printable(line)).collect());
+    let (first, others) = meta.first_unreadable.split_at(UNREADABLE_MAX.min(meta.first_unreadable.len()));
+    let mut lines: Vec<String> = first.iter().map(|line| units::text::printable(line)).collect();
+    if !others.is_empty() {
+        lines.push(format!("and {} more, which the JSON result has", show::count(others.len() as u64)));
+    }
+    document.list(lines);
     document
 }

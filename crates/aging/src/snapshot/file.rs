@@ -1,6 +1,6 @@
 //! `NAME.snapshot`: one checked Parquet file, a row per name, the description in its footer. With block lists it has three columns more.
 
-use super::blocks::{BYTES_MAX, Blocks, ListAt, Lists, Place, bits_of, flags_of};
+use super::blocks::{BYTES_MAX, Blocks, BlocksMeta, ListAt, Lists, Place, bits_of, flags_of};
 use super::series::no_blocks;
 use super::{Builder, FORMAT, FORMAT_VERSION, Inode, Snapshot, SnapshotMeta};
 use arrow_array::builder::{ArrayBuilder, ListBuilder, StringBuilder, StructBuilder, UInt8Builder, UInt64Builder};
@@ -8,7 +8,8 @@ use arrow_array::types::{Int64Type, UInt8Type, UInt32Type, UInt64Type};
 use arrow_array::{Array, ArrayRef, Int64Array, ListArray, StringArray, UInt32Array, UInt64Array};
 use arrow_schema::{DataType, Field, Fields, Schema};
 use columnar::{Check, Columns, Encoding, FileError, NameRoom, ParquetIn, ParquetOut, as_stored, encoded, properties};
-use layout::{Survey, SurveyOptions};
+use layout::map::Span;
+use layout::{AddressSpace, Survey, SurveyOptions};
 use posix::output::Output;
 use posix::{Extent, FileKind};
 use std::fs::File;
@@ -21,6 +22,9 @@ use trace::profile::{escape, unescape};
 const ROW_GROUP_ROWS: usize = 1 << 16;
 /// A row group that has so many extents ends with the row that brought them.
 const ROW_GROUP_EXTENTS: usize = 1 << 20;
+
+/// No name is longer.
+const NAME_BYTES_MAX: usize = 255;
 
 const PATH: &str = "path";
 const KIND: &str = "kind";
@@ -192,7 +196,7 @@ impl Snapshot {
     /// # Errors
     /// As [`Snapshot::read`].
     pub fn read_meta(path: &Path) -> Result<SnapshotMeta, FileError> {
-        open(path)?.description()
+        described(&open(path)?)
     }
 
     /// Reads a snapshot, and of its block lists nothing.
@@ -201,7 +205,7 @@ impl Snapshot {
     /// [`FileError`], naming file and place.
     pub fn read(path: &Path) -> Result<Snapshot, FileError> {
         let file = open(path)?;
-        let meta: SnapshotMeta = file.description()?;
+        let meta = described(&file)?;
         read(&file, SnapshotMeta { blocks: None, ..meta })
     }
 
@@ -211,18 +215,14 @@ impl Snapshot {
     /// [`FileError`], naming file and place.
     pub fn read_whole(path: &Path) -> Result<Snapshot, FileError> {
         let file = open(path)?;
-        let meta: SnapshotMeta = file.description()?;
+        let meta = described(&file)?;
         if meta.version < FORMAT_VERSION {
             return read(&file, SnapshotMeta { blocks: None, ..meta });
         }
-        let bad = |message: &str| Err(file.corrupt("footer", message));
         let Some(blocks) = &meta.blocks else {
-            return bad("it says nothing of the block lists that a file of its version has");
+            return Err(file.corrupt("footer", "it says nothing of the block lists that a file of its version has"));
         };
-        let end = blocks.span.start_bytes.checked_add(blocks.span.len_bytes);
-        if end.is_none_or(|end| end > BYTES_MAX) {
-            return bad("the addresses in use end beyond every device");
-        }
+        check_blocks(&meta, blocks).map_err(|(place, message)| file.corrupt(place, message))?;
         as_stored(&block_fields())(path, file.schema())?;
         read(&file, meta)
     }
@@ -254,6 +254,44 @@ impl Snapshot {
     }
 }
 
+/// What a snapshot says of itself, where it can be.
+fn described(file: &ParquetIn) -> Result<SnapshotMeta, FileError> {
+    let meta: SnapshotMeta = file.description()?;
+    check_unit(meta.block_bytes).map_err(|why| file.corrupt("footer, block_bytes", why))?;
+    Ok(meta)
+}
+
+/// A unit of allocation is a power of two.
+fn check_unit(bytes: u32) -> Result<(), String> {
+    if bytes.is_power_of_two() { Ok(()) } else { Err(format!("a block of {bytes} bytes, which is no power of two")) }
+}
+
+/// A device is never so many times as large as what its file system has for files: inode tables and a journal take the half of one at most.
+const SPAN_TIMES_MAX: u64 = 1024;
+
+/// Whether a description of block lists can be: place and message where not.
+fn check_blocks(meta: &SnapshotMeta, blocks: &BlocksMeta) -> Result<(), (&'static str, String)> {
+    check_unit(blocks.block_bytes).map_err(|why| ("footer, blocks, block_bytes", why))?;
+    let Span { start_bytes, len_bytes } = blocks.span;
+    let end = start_bytes.checked_add(len_bytes).filter(|end| *end <= BYTES_MAX);
+    let message = match (end, blocks.addresses) {
+        (None, _) => "the addresses in use end beyond every device".to_owned(),
+        // These are no device's.
+        (Some(_), AddressSpace::BtrfsLogical) => return Ok(()),
+        (Some(end), AddressSpace::Device | AddressSpace::BtrfsTranslated) => {
+            let size = meta.total_bytes;
+            if size == 0 || end / SPAN_TIMES_MAX <= size {
+                return Ok(());
+            }
+            format!("the addresses in use end at byte {end}, far beyond the device of a file system of {size} bytes")
+        }
+    };
+    Err(("footer, blocks, span", message))
+}
+
+/// What is kept of a file's rows for each of its bytes. A row of ours takes a few bytes of its file at least, and a hundred of memory.
+const ROWS_PER_BYTE: u64 = 128;
+
 /// Reads the rows, with block lists where the description has them.
 fn read(file: &ParquetIn, meta: SnapshotMeta) -> Result<Snapshot, FileError> {
     if meta.entries != file.rows() {
@@ -264,7 +302,7 @@ fn read(file: &ParquetIn, meta: SnapshotMeta) -> Result<Snapshot, FileError> {
     let fields = if with_blocks { [fields(), block_fields()].concat() } else { fields() };
     let names: Vec<&str> = fields.iter().map(|f| f.name().as_str()).collect();
     let mut builder = if with_blocks { Builder::with_blocks() } else { Builder::default() };
-    let mut room = file.room_for_names();
+    let mut room = file.room(ROWS_PER_BYTE);
     for group in 0..file.row_groups() {
         file.read_row_group(group, &names, |columns| append(columns, &mut builder, &mut room))?;
     }
@@ -322,6 +360,9 @@ fn append(columns: &Columns<'_>, builder: &mut Builder, room: &mut NameRoom) -> 
             mtime_ns: mtimes[row],
             nlink: nlinks[row],
         };
+        // The name is shorter than the path, and once more among those that are held against each other.
+        let kept = size_of::<super::Entry>() + name.len().min(NAME_BYTES_MAX) + size_of::<(u64, usize)>();
+        columns.file().take_room(room, kept, "rows", "tree")?;
         let wrong = |why: String| bad(PATH, format!("{text:?} {why}"));
         let (Some(blocks), Some(lists)) = (&blocks, builder.lists()) else {
             builder.push(&name, inode).map_err(wrong)?;

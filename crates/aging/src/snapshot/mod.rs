@@ -95,8 +95,11 @@ pub struct SnapshotMeta {
     pub unreadable: u64,
     /// The first of them, with the reason.
     pub first_unreadable: Vec<String>,
-    /// Directories on other file systems, which were not entered.
+    /// Names that lead to other file systems or mounts, and were left out.
     pub other_file_systems: u64,
+    /// What who takes it should know of how it was taken. Not kept in the file, where block lists have their own.
+    #[serde(skip)]
+    pub remarks: Vec<String>,
     /// What the block lists are; `None` where there are none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub blocks: Option<BlocksMeta>,

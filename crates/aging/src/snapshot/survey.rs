@@ -2,7 +2,8 @@
 
 use super::{Blocks, Snapshot, expand_name};
 use layout::{Available, GroupCount, Listed, ListedFile, Source, Survey, SurveyOptions};
-use posix::FileKind;
+use posix::{Errno, FileKind};
+use std::collections::BTreeMap;
 use units::text::printable;
 
 /// Why free space is not known.
@@ -45,11 +46,34 @@ impl Snapshot {
         self.visit(&mut listed);
         let walked = listed.walked();
         walked.other_file_systems = meta.other_file_systems;
-        if meta.unreadable > 0 {
-            walked.unreadable.insert("not readable when the snapshot was taken".to_owned(), meta.unreadable);
-            walked.unreadable_examples = meta.first_unreadable.clone();
-        }
+        walked.unreadable = self.unreadable();
+        let relative = |line: &String| line.strip_prefix('/').unwrap_or(line).to_owned();
+        walked.unreadable_examples = meta.first_unreadable.iter().map(relative).collect();
         Some(listed.finished(blocks.unavailable.clone(), NO_FREE))
+    }
+
+    /// What could not be read, by the reason, as a survey counts it: rows give theirs. Of a directory, that its place is not told is none, as of most file
+    /// systems; and what was gone when it was opened is nobody's loss. What has no row with a reason comes last.
+    fn unreadable(&self) -> BTreeMap<String, u64> {
+        let mut by_reason = BTreeMap::new();
+        let mut left = self.meta.unreadable;
+        let none_has = self.meta.blocks.as_ref().is_some_and(|blocks| blocks.unavailable.is_some());
+        for (index, entry) in self.entries().iter().enumerate() {
+            let Some(Blocks::Unknown(why)) = self.blocks(index) else { continue };
+            let errno = Errno::from_name(why.as_bytes());
+            let counts = match entry.inode.kind {
+                FileKind::File => !none_has && errno != Some(Errno::ENOENT),
+                _ => errno.is_some_and(|errno| errno != Errno::ENOENT),
+            };
+            if counts && left > 0 {
+                left -= 1;
+                *by_reason.entry(why.to_owned()).or_default() += 1;
+            }
+        }
+        if left > 0 {
+            *by_reason.entry("not readable when the snapshot was taken".to_owned()).or_default() += left;
+        }
+        by_reason
     }
 
     /// When the walk began; of a simulated one the day that it is for.

@@ -10,7 +10,7 @@ use super::{Builder, Inode, InodeGroups, Snapshot, SnapshotMeta};
 use columnar::FileError;
 use layout::map::Span;
 use layout::{Available, Method, Places, Surroundings};
-use posix::{At, Call, Errno, Fd, FileKind, FileSystem, OpenFlags, Stat, Unavailable};
+use posix::{At, Bounds, Call, Errno, Fd, FileKind, FileSystem, OpenFlags, Stat, Unavailable};
 use rustc_hash::FxHashMap;
 use std::ffi::OsString;
 use std::io;
@@ -82,12 +82,13 @@ fn walk(
     let usage = fs.usage().map_err(io("ask for the size of the file system"))?;
     let root = open(fs, None, Path::new(".")).map_err(|e| io("open the directory")(e.into()))?;
     let stat = fs.call(&Call::Fstat { fd: root }).stat().map_err(|e| io("look at the directory")(e.into()))?;
+    let bounds = Bounds::of(fs, root, &stat);
     let mut walk = Walk {
         fs,
         asking,
         options,
         clock: &clock,
-        device: stat.dev,
+        bounds,
         here: root,
         path: Vec::new(),
         rows: Vec::new(),
@@ -107,9 +108,14 @@ fn walk(
         Ok(()) => {}
     }
     let Walk { fs, asking, rows, paths, no_generations, unreadable, first_unreadable, other_file_systems, .. } = walk;
+    // Some file systems of processes and networks state no block, or none that can be one: space is counted in these then (`st_blocks`).
+    let block_bytes = Some(usage.block_bytes).filter(|bytes| bytes.is_power_of_two()).unwrap_or(512);
+    let mut remarks: Vec<String> = bounds.note().map(str::to_owned).into_iter().collect();
     let (blocks, lists, places) = match asking {
-        Some(asking) => {
-            let unit = fs.shape().map_or(usage.block_bytes, |shape| shape.block_bytes);
+        Some(mut asking) => {
+            asking.notes.append(&mut remarks);
+            asking.notes.extend(bounds.note_on_addresses().map(str::to_owned));
+            let unit = fs.shape().map_or(block_bytes, |shape| shape.block_bytes);
             let method = if fs.host_path().is_some() { Method::Mounted } else { Method::Laboratory };
             let whole = Span { start_bytes: 0, len_bytes: usage.total_bytes };
             let (meta, lists, places) = asking.finished(method, environment.mount_options, unit, whole);
@@ -127,13 +133,14 @@ fn walk(
         fs_id: options.fs_id.map(|id| format!("{id:016x}")),
         total_bytes: usage.total_bytes,
         free_bytes: usage.free_bytes,
-        block_bytes: usage.block_bytes,
+        block_bytes,
         total_inodes: usage.total_inodes,
         inode_groups: options.inode_groups,
         no_generations,
         unreadable,
         first_unreadable,
         other_file_systems,
+        remarks,
         blocks,
         ..SnapshotMeta::default()
     };
@@ -297,7 +304,7 @@ struct Walk<'a, 'b> {
     asking: Option<Asking<'b>>,
     options: &'a TakeOptions<'a>,
     clock: &'a dyn Fn(i64) -> i64,
-    device: u64,
+    bounds: Bounds,
     /// The directory the walk is in.
     here: Fd,
     path: Vec<u8>,
@@ -340,15 +347,21 @@ impl Walk<'_, '_> {
     }
 
     fn enter(&mut self, name: &OsString, position: u32) -> Result<Option<Level>, Stopped> {
+        let bounds = self.bounds;
         let opened = open(self.fs, Some(self.here), Path::new(name));
         let stat = opened.and_then(|fd| Ok((fd, self.fs.call(&Call::Fstat { fd }).stat()?)));
         let (fd, stat) = match stat {
             Ok(found) => found,
             Err(errno) => {
+                let at = At { dir: Some(self.here), path: Path::new(name) };
+                let stat = self.fs.call(&Call::Stat { at, follow: false }).stat();
+                if stat.is_ok_and(|stat| !bounds.holds_closed_directory(self.fs, self.here, name, &stat)) {
+                    self.other_file_systems += 1;
+                    return Ok(None);
+                }
                 self.give_up_on(errno);
                 // It is there, though what is in it stays unknown.
-                let at = At { dir: Some(self.here), path: Path::new(name) };
-                if let Ok(stat) = self.fs.call(&Call::Stat { at, follow: false }).stat() {
+                if let Ok(stat) = stat {
                     let inode = self.inode(&stat, None);
                     let blocks = self.blocks(stat.kind, Err(errno));
                     self.row(inode, position, blocks);
@@ -356,7 +369,7 @@ impl Walk<'_, '_> {
                 return Ok(None);
             }
         };
-        if stat.dev != self.device {
+        if !bounds.holds_directory(self.fs, fd, &stat) {
             self.other_file_systems += 1;
             self.fs.call(&Call::Close { fd });
             return Ok(None);
@@ -389,7 +402,7 @@ impl Walk<'_, '_> {
         let below = std::mem::replace(&mut self.here, fd);
         self.fs.call(&Call::Close { fd: below });
         let stat = self.fs.call(&Call::Fstat { fd }).stat()?;
-        if (stat.ino, stat.dev) == (expected, self.device) { Ok(()) } else { Err(Errno::ESTALE) }
+        if stat.ino == expected && self.bounds.is_own_device(&stat) { Ok(()) } else { Err(Errno::ESTALE) }
     }
 
     /// Reads the directory the walk is in: a row for each name but those of directories, which are to be visited.
@@ -416,7 +429,8 @@ impl Walk<'_, '_> {
             match self.fs.call(&Call::Stat { at, follow: false }).stat() {
                 // Replaced by a directory between the listing and the look.
                 Ok(stat) if stat.kind == FileKind::Directory => level.pending.push((name, position)),
-                Ok(stat) => self.file(&name, position, &stat),
+                Ok(stat) if !self.bounds.holds_name(self.fs, self.here, &name, &stat) => self.other_file_systems += 1,
+                Ok(stat) => self.file(&name, position, &Stat { ino: self.bounds.ino(&stat), ..stat }),
                 Err(errno) => self.give_up_on(errno),
             }
         }
@@ -461,7 +475,7 @@ impl Walk<'_, '_> {
 
     /// Whether a name that was opened is still that of the inode that was looked at.
     fn is_still(&mut self, fd: Fd, ino: u64) -> bool {
-        self.fs.call(&Call::Fstat { fd }).stat().is_ok_and(|stat| stat.ino == ino)
+        self.fs.call(&Call::Fstat { fd }).stat().is_ok_and(|stat| self.bounds.ino(&stat) == ino)
     }
 
     /// Where the data of what is open lies, or why it was not opened.

@@ -15,5 +15,6 @@ mod plan_profile;
 mod plan_snapshots;
 mod snapshot;
 mod snapshot_blocks;
+mod snapshot_mounts;
 mod snapshot_scratch;
 mod sources;

@@ -314,6 +314,12 @@ fn inconsistent_series_are_refused_by_name() {
     };
     refused(&changed("type.snapshot", &|s| s.meta.fs_type = "xfs".into()), "not the same file system", "type.snapshot");
     refused(&changed("id.snapshot", &|s| s.meta.fs_id = Some("7".into())), "not the same file system", "id.snapshot");
+    // The plan was blamed, by its own name, for a day that it cannot have.
+    for (at, taken_ns) in [("early", -1), ("earliest", i64::MIN)] {
+        let name = format!("{at}.snapshot");
+        refused(&changed(&name, &|s| s.meta.taken_ns = taken_ns), "before all time", &name);
+        refused(&changed(&name, &|s| s.meta.taken_ns = taken_ns)[1..], "description, taken_ns", &name);
+    }
     refused(&changed("clock.snapshot", &|s| s.meta.simulated = false), "do not mix", "clock.snapshot");
     std::fs::write(work.path().join("text.snapshot"), "/home\n1 f 2 a\n~\n").expect("writing");
     refused(&[paths[0].clone(), work.path().join("text.snapshot")], "as text", "text.snapshot");

@@ -85,7 +85,8 @@ fn made(rows: &[(&str, FileKind, u64, u64, u32)]) -> Result<Snapshot, String> {
         };
         builder.push(path.as_bytes(), inode)?;
     }
-    builder.finish(SnapshotMeta::default()).map_err(|(row, why)| format!("row {row}: {why}"))
+    let meta = SnapshotMeta { block_bytes: 4096, ..SnapshotMeta::default() };
+    builder.finish(meta).map_err(|(row, why)| format!("row {row}: {why}"))
 }
 
 #[test]

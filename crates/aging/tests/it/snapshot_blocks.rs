@@ -292,12 +292,85 @@ fn a_file_that_lacks_what_its_version_has_is_refused() {
         let error = Snapshot::read_with_blocks(&other).expect_err(missing).to_string();
         assert!(error.contains(&format!("column {missing}: not in the file")), "{error}");
     }
-    rewritten(&path, &other, |_, meta| meta["blocks"]["span"]["start_bytes"] = u64::MAX.into());
-    let error = Snapshot::read_with_blocks(&other).expect_err("no such address").to_string();
-    assert!(error.contains("b.snapshot: footer: the addresses in use end beyond every device"), "{error}");
     rewritten(&path, &other, |_, meta| meta["blocks"] = serde_json::Value::Null);
     let error = Snapshot::read_with_blocks(&other).expect_err("no description").to_string();
     assert!(error.contains("b.snapshot") && error.contains("says nothing of the block lists"), "{error}");
+}
+
+/// A unit that is none, addresses of no device: they were accepted, and the layout counted by them.
+#[test]
+fn a_unit_or_addresses_that_cannot_be_are_refused_by_place() {
+    let work = tempfile::tempdir().expect("a directory");
+    let (path, other) = (work.path().join("a.snapshot"), work.path().join("b.snapshot"));
+    sound().write(&path).expect("a new file");
+    let refused = |part: &str, change: &dyn Fn(&mut serde_json::Value)| {
+        rewritten(&path, &other, |_, meta| change(meta));
+        let error = Snapshot::read_with_blocks(&other).expect_err(part);
+        assert!(error.to_string().contains(&format!("b.snapshot: footer, {part}")), "{part}: {error}");
+        assert_eq!(error.kind(), Kind::BadInput);
+    };
+    for bytes in [0, 3, u32::MAX] {
+        let part = format!("block_bytes: a block of {bytes} bytes, which is no power of two");
+        refused(&part, &|meta| meta["block_bytes"] = bytes.into());
+        refused(&format!("blocks, {part}"), &|meta| meta["blocks"]["block_bytes"] = bytes.into());
+    }
+    // Without lists, and the description alone, it is refused as well.
+    rewritten(&path, &other, |_, meta| meta["block_bytes"] = 3.into());
+    assert!(Snapshot::read(&other).is_err() && Snapshot::read_meta(&other).is_err());
+    let beyond_all = "blocks, span: the addresses in use end beyond every device";
+    for (start, len) in [(u64::MAX, 8 << 20), (0, 1 << 63), (i64::MAX as u64, 1), (1 << 63, u64::MAX)] {
+        refused(beyond_all, &|meta| {
+            meta["blocks"]["span"] = serde_json::json!({ "start_bytes": start, "len_bytes": len })
+        });
+    }
+    let far = "blocks, span: the addresses in use end at byte 4611686018427387904, far beyond the device of a file system of 8388608 bytes";
+    refused(far, &|meta| meta["blocks"]["span"]["len_bytes"] = (1u64 << 62).into());
+    // The inode tables and the journal of a file system are no part of its size; and btrfs has addresses of its own.
+    let sound = |change: &dyn Fn(&mut serde_json::Value)| {
+        rewritten(&path, &other, |_, meta| change(meta));
+        assert!(Snapshot::read_with_blocks(&other).is_ok());
+    };
+    sound(&|meta| meta["blocks"]["span"]["len_bytes"] = (80 << 20).into());
+    sound(&|meta| {
+        meta["blocks"]["span"]["start_bytes"] = (1u64 << 50).into();
+        meta["blocks"]["addresses"] = "btrfs_logical".into();
+    });
+}
+
+/// A path of megabytes was quoted whole.
+#[test]
+fn a_path_of_megabytes_is_quoted_in_part() {
+    let work = tempfile::tempdir().expect("a directory");
+    let (path, other) = (work.path().join("a.snapshot"), work.path().join("b.snapshot"));
+    sound().write(&path).expect("a new file");
+    let long = format!("/a{}", "b".repeat(5 << 20));
+    rewritten(&path, &other, |columns, _| {
+        let (_, paths) = columns.iter_mut().find(|(field, _)| field.name() == "path").expect("there");
+        let texts = ["/", long.as_str(), "/d", "/d/inline", "/e", "/l", "/n", "/o", "/x"];
+        *paths = Arc::new(arrow_array::StringArray::from_iter_values(texts));
+    });
+    let error = Snapshot::read(&other).expect_err("no name").to_string();
+    assert!(
+        error.contains("b.snapshot: row 1, column path: \"/abbb") && error.contains("does not end in a name"),
+        "{error}"
+    );
+    assert!(error.contains("characters left out") && error.len() < 2_000, "{} bytes", error.len());
+}
+
+/// What is kept of rows was not bounded at all.
+#[test]
+fn what_is_kept_of_a_file_has_a_length_for_it() {
+    let work = tempfile::tempdir().expect("a directory");
+    let path = work.path().join("a.snapshot");
+    sound().write(&path).expect("a new file");
+    let file = ParquetIn::open(path.clone(), &aging::snapshot::FORMAT, Check::Footer, as_stored(&NO_FIELDS));
+    let file = file.expect("our own file");
+    let most = (256 << 20) + 128 * std::fs::metadata(&path).expect("the file").len() as usize;
+    let mut room = file.room(128);
+    file.take_room(&mut room, most - 7, "rows", "tree").expect("room");
+    file.take_room(&mut room, 7, "rows", "tree").expect("room");
+    let error = file.take_room(&mut room, 1, "rows", "tree").expect_err("no room").to_string();
+    assert!(error.contains("its rows unpack to more than 268435456 bytes and 128 for each of its own"), "{error}");
 }
 
 #[test]
@@ -356,7 +429,8 @@ proptest! {
         lists in proptest::collection::vec(any_list(), 4),
         groups in (number(), number(), number(), number(), number()),
         span in (number(), number()),
-        (block_bytes, total_bytes, free_bytes) in (any::<u32>(), number(), number()),
+        block_bytes in prop_oneof![9 => (0u32..32).prop_map(|bit| 1 << bit), 1 => any::<u32>()],
+        (total_bytes, free_bytes) in (prop_oneof![number(), Just(0), (50u32..64).prop_map(|bit| 1 << bit)], number()),
         (taken_ns, days) in (any::<i64>(), 0.0..1e6),
         side in 0u32..5,
     ) {

@@ -72,6 +72,7 @@ pub fn run(args: Args) -> failure::Result<ExitCode> {
     snapshot.write(&path)?;
     let bytes = std::fs::metadata(&path)?.len();
     if !args.quiet {
+        snapshot.meta.remarks.iter().for_each(|remark| progress::note(remark));
         let summary = snapshot.summary();
         let document = aging::present::tree_snapshot(&output::shown(&path), bytes, &summary);
         result.emit("fsage.snapshot/1", &summary, &document)?;
@@ -85,6 +86,10 @@ fn open(tree: &Path) -> failure::Result<Box<dyn FileSystem>> {
     match (tree.exists(), written) {
         (false, Some(Target::Lab(text))) => Ok(target::open_image(&text)?.handle()),
         _ if images::is_image(tree) => Ok(LabSite::look_at(tree)?.handle()),
+        (true, _) if !tree.is_dir() => Err(failure::bad_input(format!(
+            "{}: is neither a directory nor an image of UFS or LFS; mount the file system that is in it, and name the directory where it is mounted",
+            output::shown(tree)
+        ))),
         _ => {
             let shown = output::shown(tree);
             let opened = Mounted::open(tree).with_context(|| format!("{shown}: cannot be opened as a directory"));

@@ -205,13 +205,17 @@ fn what_unpacks_to_much_is_refused_by_name() {
     let bytes = fs::metadata(d.path().join("bomb.aging")).expect("there").len();
     assert!(bytes < 20_000, "{bytes}");
     for args in [&["inspect", "bomb.aging"][..], &["age", "/tmp", "--plan", "bomb.aging"]] {
-        fails(&limited(d.path(), args), 4, &["bomb.aging: a part of it unpacks to more than 1073741824 bytes"]);
+        fails(
+            &limited(d.path(), args),
+            4,
+            &["bomb.aging: row group 0 (bytes 4 to ", "), column name: unpacks to more than 1073741824 bytes"],
+        );
     }
     // Where there is less memory than that, that is what is missing.
     plan_of_one_name(&d.path().join("large.aging"), 5_000, &[b'a'; 60_000]);
     fails(&within(d.path(), 500 << 10, &["inspect", "small.aging"]), 4, &["small.aging: row 0"]);
     let output = within(d.path(), 500 << 10, &["inspect", "large.aging"]);
-    fails(&output, 3, &["large.aging: reading it takes more memory than there is"]);
+    fails(&output, 3, &["large.aging: row group 0 (", "column name: reading it takes more memory than there is"]);
 }
 
 /// Names of 60,000 bytes that differ in their last ones cost their file next to nothing, and were kept one and all: 120 KB took 5 GB.

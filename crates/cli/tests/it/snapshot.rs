@@ -52,6 +52,10 @@ fn mistakes_are_named_with_their_exit_codes() {
     fails(&["snapshot", &path(""), "-o", &path("there.snapshot")], 2, "already there");
     fails(&["snapshot", &path(""), "-o", &path("%Q")], 2, "percent sign");
     fails(&["snapshot", &path("missing"), "-o", &path("a")], 3, "missing");
+    // An image of another system's, as `fsage layout` takes it.
+    fs::write(work.path().join("ext4.img"), vec![0; 100_000]).unwrap();
+    let mount_it = "ext4.img: is neither a directory nor an image of UFS or LFS; mount the file system that is in it";
+    fails(&["snapshot", &path("ext4.img"), "-o", &path("a")], 4, mount_it);
     fails(&["plan", "snapshots", &path("there.snapshot"), "-o", &path("p.aging")], 4, "there.snapshot");
     fails(
         &["plan", "snapshots", &path("there.snapshot"), "--groups", "3", "-o", &path("p.aging")],
@@ -61,6 +65,26 @@ fn mistakes_are_named_with_their_exit_codes() {
     fails(&["plan", "git", &path(""), "--capacity", "1G", "-o", &path("p.aging")], 4, "git repository");
     fails(&["plan", "profile", &path("none.workload"), "--capacity", "1G", "-o", &path("p.aging")], 4, "none.workload");
     assert!(!work.path().join("p.aging").exists());
+}
+
+/// A host's name of a megabyte took eight seconds, and one of five some minutes.
+#[test]
+fn a_text_of_megabytes_in_a_footer_is_shown_in_part() {
+    let work = tempfile::tempdir().unwrap();
+    let at = work.path();
+    fs::create_dir(at.join("tree")).unwrap();
+    succeeds(&run(at, &["snapshot", "tree", "-o", "a.snapshot"]));
+    let mut snapshot = Snapshot::read(&at.join("a.snapshot")).unwrap();
+    (snapshot.meta.host, snapshot.meta.root) = ("x".repeat(5 << 20), "a word ".repeat(1 << 20));
+    snapshot.meta.first_unreadable = vec![format!("/{}: EACCES", "y".repeat(1 << 20)); 30];
+    snapshot.write(&at.join("long.snapshot")).unwrap();
+    let text = succeeds(&run(at, &["inspect", "long.snapshot"]));
+    let said = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(said.matches("characters left out").count() >= 22 && said.contains("and 10 more"), "{} bytes", text.len());
+    assert!(text.len() < 500_000, "{} bytes", text.len());
+    // For programs it is whole.
+    let value = json(at, &["inspect", "long.snapshot"]);
+    assert_eq!(value["files"][0]["summary"]["meta"]["host"].as_str().map(str::len), Some(5 << 20));
 }
 
 /// Lists of an image lead to the bytes of its files, and their layout is that of the image.

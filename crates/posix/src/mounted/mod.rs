@@ -31,13 +31,13 @@ pub use table::raise_descriptor_limit;
 
 use crate::mounts::MountEntry;
 use crate::{
-    CacheState, Call, Contained, Environment, Errno, Extent, Fd, FileKind, FileSystem, FreeExtent, FsUsage, Outcome,
-    Process, Unavailable, interrupt,
+    CacheState, Call, Contained, Environment, Errno, Extent, Fd, FileKind, FileSystem, FreeExtent, FsUsage, MountId,
+    Outcome, Process, Unavailable, interrupt,
 };
 use call::Tools;
 use resolve::Reach;
 use rustix::fs::{self, OFlags};
-use std::ffi::{CString, OsString};
+use std::ffi::{CString, OsStr, OsString};
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStringExt;
@@ -313,6 +313,11 @@ impl FileSystem for Mounted {
         extents::generation(file)
     }
 
+    fn mount(&mut self, fd: Fd, name: Option<&OsStr>) -> Option<MountId> {
+        let (file, _) = self.shared.table.get(fd).ok()?;
+        mount(file, name)
+    }
+
     fn usage(&mut self) -> io::Result<FsUsage> {
         usage(&self.shared.root)
     }
@@ -334,6 +339,18 @@ impl FileSystem for Mounted {
     fn host_path(&self) -> Option<&Path> {
         Some(&self.shared.path)
     }
+}
+
+/// The mount that something is in.
+fn mount(file: BorrowedFd<'_>, name: Option<&OsStr>) -> Option<MountId> {
+    use rustix::fs::{AtFlags, StatxFlags};
+    /// `STATX_MNT_ID_UNIQUE` (linux/stat.h, since Linux 6.8).
+    const UNIQUE: StatxFlags = StatxFlags::from_bits_retain(0x4000);
+    let flags = AtFlags::SYMLINK_NOFOLLOW | AtFlags::NO_AUTOMOUNT | AtFlags::EMPTY_PATH;
+    let found = fs::statx(file, name.unwrap_or_default(), flags, StatxFlags::MNT_ID | UNIQUE).ok()?;
+    let told = |what: StatxFlags| found.stx_mask & what.bits() != 0;
+    let is_unique = told(UNIQUE);
+    (is_unique || told(StatxFlags::MNT_ID)).then_some(MountId { number: found.stx_mnt_id, is_unique })
 }
 
 /// Space and inodes of the file system that holds a directory.

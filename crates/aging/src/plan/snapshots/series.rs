@@ -20,9 +20,19 @@ impl<'a> Series<'a> {
     pub(super) fn read(&mut self, index: usize, before: Option<&View>) -> Result<Option<View>, PlanError> {
         let Some(path) = self.paths.get(index) else { return Ok(None) };
         let snapshot = read(path)?;
+        check_time(snapshot.meta.taken_ns).map_err(|why| PlanError::input(path, "description, taken_ns", why))?;
         self.sequence.check(path, &snapshot).map_err(|(place, message)| PlanError::input(path, place, message))?;
         Ok(Some(View::new(snapshot, before)))
     }
+}
+
+/// A time that a plan can have: no day is before 1970, or before the first simulated one. The latest that a file can state is within
+/// [`DAYS_MAX`](crate::format::DAYS_MAX) of that.
+fn check_time(taken_ns: i64) -> Result<(), String> {
+    if taken_ns < 0 {
+        return Err(format!("{taken_ns} ns is before all time: before 1970, or before the first simulated day"));
+    }
+    Ok(())
 }
 
 /// Reads one snapshot; says what to do with the thesis's text form, which lacks what is needed.
