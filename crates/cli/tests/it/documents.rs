@@ -130,13 +130,24 @@ fn commands_on_the_pages_are_those_of_the_program() {
     assert!(wrong.is_empty(), "these are not of the program:\n{}", Vec::from_iter(wrong).join("\n"));
 }
 
-/// The schemas of results in the sources of the crates.
-fn schemas(directory: &Path, found: &mut BTreeSet<String>) {
+/// The texts of a crate's sources, in folders below as well.
+pub fn sources(directory: &Path) -> Vec<String> {
+    let mut texts = Vec::new();
     for path in std::fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().path()) {
         if path.is_dir() {
-            schemas(&path, found);
+            texts.extend(sources(&path));
         } else if path.extension().is_some_and(|e| e == "rs") {
-            let text = std::fs::read_to_string(&path).unwrap();
+            texts.push(std::fs::read_to_string(&path).unwrap());
+        }
+    }
+    texts
+}
+
+/// The schemas that the crates write.
+pub fn schemas_of_the_sources() -> BTreeSet<String> {
+    let mut found = BTreeSet::new();
+    for room in std::fs::read_dir(top().join("crates")).unwrap() {
+        for text in sources(&room.unwrap().path().join("src")) {
             let strings = text.split('"').filter_map(|text| text.strip_prefix("fsage."));
             let named = strings
                 .filter_map(|text| text.split_once('/'))
@@ -146,14 +157,6 @@ fn schemas(directory: &Path, found: &mut BTreeSet<String>) {
                 format!("fsage.{name}/{digits}")
             }));
         }
-    }
-}
-
-/// The schemas that the crates write.
-pub fn schemas_of_the_sources() -> BTreeSet<String> {
-    let mut found = BTreeSet::new();
-    for room in std::fs::read_dir(top().join("crates")).unwrap() {
-        schemas(&room.unwrap().path().join("src"), &mut found);
     }
     found
 }

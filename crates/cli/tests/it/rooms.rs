@@ -1,5 +1,6 @@
-//! The rooms of the house are as DESIGN.md says: each crate has its row, and uses only what stands above it.
+//! The rooms of the house are as DESIGN.md says: each crate has its row, uses only what stands above it, and says why if it is large.
 
+use crate::documents::{sources, top};
 use std::collections::BTreeSet;
 use std::path::Path;
 
@@ -32,4 +33,21 @@ fn dependencies_point_down_the_table() {
         }
     }
     assert!(arrows > table.len(), "{arrows} arrows: the manifests were not understood");
+}
+
+/// A crate of more lines than this says in DESIGN.md why it is one.
+const LARGE: usize = 9_000;
+
+#[test]
+fn a_large_crate_says_why_it_is_one() {
+    let design = std::fs::read_to_string(top().join("DESIGN.md")).unwrap();
+    let (_, reasons) = design.split_once("Crates of more than 9,000 lines").unwrap();
+    let reasons = reasons.lines().skip(2).take_while(|line| !line.is_empty());
+    let named: BTreeSet<&str> = reasons.filter_map(|line| line.strip_prefix("* `")?.split('`').next()).collect();
+    let lines = |name: &str| -> usize {
+        let texts = sources(&top().join("crates").join(name).join("src"));
+        texts.iter().map(|text| text.lines().count()).sum()
+    };
+    let large: BTreeSet<&str> = table(&design).into_iter().filter(|name| lines(name) > LARGE).collect();
+    assert_eq!(large, named, "crates of more than {LARGE} lines, and those whose reason DESIGN.md gives");
 }
