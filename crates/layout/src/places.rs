@@ -42,6 +42,8 @@ impl<'a> Places<'a> {
                 self.untranslated += 1;
             }
         }
+        // They are a device's now, or have no place of their own.
+        translated.iter_mut().for_each(|extent| extent.flags.logical_address = false);
         Ok(translated)
     }
 

@@ -22,6 +22,7 @@
 mod blocks;
 mod file;
 mod naming;
+mod rows;
 mod series;
 mod summary;
 mod survey;

@@ -6,7 +6,8 @@
 //! tree nor the length of paths has a limit. Symbolic links are not followed.
 
 use super::blocks::{BlocksMeta, EXTENTS_MAX, ListAt, Lists, Place};
-use super::{Builder, Inode, InodeGroups, Snapshot, SnapshotMeta};
+use super::rows::{self, Found, Row, Unreadable};
+use super::{Inode, InodeGroups, Snapshot, SnapshotMeta};
 use columnar::FileError;
 use layout::map::Span;
 use layout::{Available, Method, Places, Surroundings};
@@ -16,8 +17,6 @@ use std::ffi::OsString;
 use std::io;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
-use trace::profile::escape;
-use trace::snapshot::path_order;
 
 /// How a snapshot is taken.
 #[derive(Clone, Copy, Default)]
@@ -37,9 +36,6 @@ pub struct TakeOptions<'a> {
     /// Told now and then how many names there are so far; stops the walk by answering `false`.
     pub progress: Option<&'a dyn Fn(u64) -> bool>,
 }
-
-/// Unreadable names that are kept with their reasons.
-const UNREADABLE_MAX: usize = 20;
 
 /// Takes a snapshot of everything below the root of a handle, mounted or in the laboratory, with allocation groups and identity
 /// as far as the system tells them.
@@ -95,8 +91,7 @@ fn walk(
         paths: Vec::new(),
         seen: FxHashMap::default(),
         no_generations: options.no_generations.then(|| "not asked for".to_owned()),
-        unreadable: 0,
-        first_unreadable: Vec::new(),
+        unreadable: Unreadable::default(),
         other_file_systems: 0,
     };
     let result = walk.run(&stat);
@@ -107,7 +102,7 @@ fn walk(
         Err(Stopped::Root(errno)) => return Err(io("list the directory")(errno.into())),
         Ok(()) => {}
     }
-    let Walk { fs, asking, rows, paths, no_generations, unreadable, first_unreadable, other_file_systems, .. } = walk;
+    let Walk { fs, asking, rows, paths, no_generations, unreadable, other_file_systems, .. } = walk;
     // Some file systems of processes and networks state no block, or none that can be one: space is counted in these then (`st_blocks`).
     let block_bytes = Some(usage.block_bytes).filter(|bytes| bytes.is_power_of_two()).unwrap_or(512);
     let mut remarks: Vec<String> = bounds.note().map(str::to_owned).into_iter().collect();
@@ -137,23 +132,12 @@ fn walk(
         total_inodes: usage.total_inodes,
         inode_groups: options.inode_groups,
         no_generations,
-        unreadable,
-        first_unreadable,
         other_file_systems,
         remarks,
         blocks,
         ..SnapshotMeta::default()
     };
-    assemble(rows, &paths, lists, &places, meta, &target)
-}
-
-/// A name as the walk found it.
-struct Row {
-    path_at: usize,
-    path_len: u32,
-    /// Which of the places is its own, where there are block lists.
-    place: u32,
-    inode: Inode,
+    rows::assemble(Found { rows, paths, lists, places, unreadable }, meta, &target)
 }
 
 /// What block lists need besides the walk.
@@ -250,37 +234,6 @@ impl<'a> Asking<'a> {
     }
 }
 
-/// Sorts the names and puts the snapshot together. A file renamed under the walk can have been met twice with one link only: its
-/// first name stays.
-fn assemble(
-    mut rows: Vec<Row>,
-    paths: &[u8],
-    lists: Option<Lists>,
-    places: &[Place],
-    meta: SnapshotMeta,
-    target: &Path,
-) -> Result<Snapshot, FileError> {
-    let path = |row: &Row| {
-        let rest = paths.get(row.path_at..).unwrap_or_default();
-        rest.get(..row.path_len as usize).unwrap_or_default()
-    };
-    rows.sort_unstable_by(|a, b| path_order(path(a), path(b)));
-    rows.dedup_by(|later, first| path(later) == path(first));
-    let mut seen = rustc_hash::FxHashSet::with_capacity_and_hasher(rows.len(), rustc_hash::FxBuildHasher);
-    rows.retain(|row| seen.insert(row.inode.ino) || row.inode.nlink > 1);
-    let mut builder = lists.map_or_else(Builder::default, Builder::with_lists);
-    let invalid = |message: String| FileError::invalid(target, message);
-    for row in &rows {
-        let name = if row.path_len == 0 { b"/" } else { path(row) };
-        let pushed = match places.get(row.place as usize) {
-            Some(place) => builder.push_at(name, row.inode, *place),
-            None => builder.push(name, row.inode),
-        };
-        pushed.map_err(|why| invalid(format!("{} {why}", escape(name))))?;
-    }
-    builder.finish(meta).map_err(|(row, why)| invalid(format!("name {row}: {why}")))
-}
-
 fn open(fs: &mut dyn FileSystem, dir: Option<Fd>, path: &Path) -> Result<Fd, Errno> {
     let flags = OpenFlags { nofollow: true, ..OpenFlags::DIRECTORY };
     fs.call(&Call::Open { at: At { dir, path }, flags, mode: posix::Mode(0) }).fd()
@@ -313,8 +266,7 @@ struct Walk<'a, 'b> {
     /// Directories, and files with several names, as they were at the first one.
     seen: FxHashMap<u64, (Inode, ListAt)>,
     no_generations: Option<String>,
-    unreadable: u64,
-    first_unreadable: Vec<String>,
+    unreadable: Unreadable,
     other_file_systems: u64,
 }
 
@@ -360,11 +312,13 @@ impl Walk<'_, '_> {
                     return Ok(None);
                 }
                 self.give_up_on(errno);
-                // It is there, though what is in it stays unknown.
+                // It is there, though what is in it stays unknown. One that was met before was moved under the walk.
                 if let Ok(stat) = stat {
                     let inode = self.inode(&stat, None);
                     let blocks = self.blocks(stat.kind, Err(errno));
-                    self.row(inode, position, blocks);
+                    if self.seen.insert(stat.ino, (inode, blocks)).is_none() {
+                        self.row(inode, position, blocks);
+                    }
                 }
                 return Ok(None);
             }
@@ -439,7 +393,9 @@ impl Walk<'_, '_> {
     }
 
     fn file(&mut self, name: &OsString, position: u32, stat: &Stat) {
-        if let Some((first, blocks)) = self.seen.get(&stat.ino).copied() {
+        // A directory of that number has gone since.
+        let seen = self.seen.get(&stat.ino).copied().filter(|(first, _)| first.kind == stat.kind);
+        if let Some((first, blocks)) = seen {
             return self.row(first, position, blocks);
         }
         let mut open_file = None;
@@ -542,10 +498,6 @@ impl Walk<'_, '_> {
     }
 
     fn give_up(&mut self, why: &str) {
-        self.unreadable += 1;
-        if self.first_unreadable.len() < UNREADABLE_MAX {
-            let path = if self.path.is_empty() { "/".into() } else { escape(&self.path) };
-            self.first_unreadable.push(format!("{path}: {why}"));
-        }
+        self.unreadable.add(&self.path, why);
     }
 }

@@ -2,7 +2,7 @@
 
 use aging::snapshot::{Builder, Inode, Snapshot, SnapshotMeta, TakeOptions, take_handle};
 use fault::{Fault as _, Kind};
-use posix::{FileKind, Mounted};
+use posix::{Call, FileKind, FileSystem, Mounted, Outcome, Reply};
 use std::fs;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
@@ -157,4 +157,89 @@ fn a_walk_that_is_stopped_is_an_interruption() {
     let stop = |_| false;
     let error = take_handle(&mut handle, &TakeOptions { progress: Some(&stop), ..TakeOptions::default() });
     assert_eq!(error.expect_err("stopped").kind(), Kind::Interrupted);
+}
+
+/// Such a tree was refused: a name "has other attributes under another name".
+#[test]
+fn a_file_that_is_linked_under_the_walk_has_all_names_that_were_met() {
+    for blocks in [false, true] {
+        let work = tempfile::tempdir().expect("a directory");
+        let name = |directory: &str, i: u32| work.path().join(directory).join(i.to_string());
+        for directory in ["a", "b"] {
+            fs::create_dir(work.path().join(directory)).expect("a directory");
+            (0..300).for_each(|i| fs::write(name(directory, i), vec![1; 5000]).expect("a file"));
+        }
+        // It is asked amid the first of the two, whose files get names in the other.
+        let linked = std::cell::Cell::new(false);
+        let link = |_| {
+            if !linked.replace(true) {
+                for (from, to) in [("a", "b"), ("b", "a")] {
+                    (0..300).for_each(|i| fs::hard_link(name(from, i), name(to, 1000 + i)).expect("a link"));
+                }
+            }
+            true
+        };
+        let options = TakeOptions { progress: Some(&link), blocks, ..TakeOptions::default() };
+        let snapshot = take(work.path(), &options);
+        assert!(linked.get());
+        // 600 first names, and the others of the directory that was read after they were made.
+        assert_eq!((snapshot.entries().len(), snapshot.meta.unreadable), (903, 0));
+        let of_two = snapshot.entries().iter().filter(|e| e.inode.kind == FileKind::File && e.inode.nlink == 2).count();
+        assert_eq!(of_two, 900, "what was seen with one name is told of as it was later");
+        let file = work.path().join("it.snapshot");
+        snapshot.write(&file).expect("a new file");
+        assert_eq!(Snapshot::read_whole(&file).expect("our own file").entries(), snapshot.entries());
+    }
+}
+
+/// A file system that shows some files under the inode numbers of others, as if a number had been used again under the walk.
+struct UsedAgain {
+    fs: Mounted,
+    /// Numbers, and what is shown for them.
+    shown: Vec<(u64, u64)>,
+}
+
+impl FileSystem for UsedAgain {
+    fn call(&mut self, call: &Call<'_>) -> Outcome {
+        let mut outcome = self.fs.call(call);
+        if let Ok(Reply::Stat(stat)) = &mut outcome.result {
+            stat.ino = self.shown.iter().find(|(ino, _)| *ino == stat.ino).map_or(stat.ino, |(_, shown)| *shown);
+        }
+        outcome
+    }
+
+    posix::delegate! { |me| me.fs =>
+        now_ns, date_ns, pause_ns, run, contained, read_into, entries, drop_caches, generation, usage, extents, free_extents, environment, host_path, mount
+    }
+}
+
+/// Such a tree was refused, too: a directory "has another name, but a link count of 1", or what was below it "is in a directory that is not there".
+#[test]
+fn where_an_inode_number_is_used_again_under_the_walk_a_name_is_left_out_and_counted() {
+    let work = tempfile::tempdir().expect("a directory");
+    let root = work.path();
+    for directory in ["a", "b", "c"] {
+        fs::create_dir(root.join(directory)).expect("a directory");
+        fs::write(root.join(directory).join("below"), b"some").expect("a file");
+    }
+    ["a file", "z file"].iter().for_each(|name| fs::write(root.join(name), b"more").expect("a file"));
+    std::os::unix::fs::symlink("a file", root.join("link")).expect("a symbolic link");
+    let ino = |name: &str| fs::symlink_metadata(root.join(name)).expect("there").ino();
+    for (again, of, left_out) in [
+        ("a file", "b", "/a file"),
+        ("z file", "b", "/z file"),
+        ("link", "a file", "/link"),
+        ("c/below", "a", "/c/below"),
+    ] {
+        for blocks in [false, true] {
+            let shown = vec![(ino(again), ino(of))];
+            let mut fs = UsedAgain { fs: Mounted::open(root).expect("a directory"), shown };
+            let options = TakeOptions { blocks, ..TakeOptions::default() };
+            let snapshot = take_handle(&mut fs, &options).expect("a readable tree");
+            assert_eq!((snapshot.entries().len(), snapshot.meta.unreadable), (9, 1), "{:?}", paths(&snapshot));
+            assert!(!paths(&snapshot).contains(&left_out.to_owned()), "{left_out}: {:?}", paths(&snapshot));
+            let told = snapshot.meta.first_unreadable.first().expect("one is told");
+            assert!(told.starts_with(left_out) && told.contains("inode number is another file's"), "{told}");
+        }
+    }
 }

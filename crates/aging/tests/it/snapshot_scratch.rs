@@ -5,7 +5,7 @@ use aging::format::Reader;
 use aging::plan::snapshots::{SnapshotsOptions, plan, planned_for};
 use aging::snapshot::{Blocks, Snapshot, TakeOptions, take_handle};
 use aging::{AgingOp, OpKind};
-use layout::{MapOrder, Survey, SurveyOptions};
+use layout::{AddressSpace, MapOrder, Survey, SurveyOptions};
 use posix::{FileKind, Mounted, Target, Workspace, WorkspaceOptions};
 use std::fs;
 use std::io::Write as _;
@@ -162,6 +162,13 @@ fn block_lists_are_those_of_filefrag_and_their_layout_is_a_survey_s() {
         // What is compared is not nothing: pieces, a hole, preallocation, distances between files.
         assert!(known.score.breaks() > 10 && known.kinds.unwritten.files == 1, "{target}: {known:?}");
         assert!(known.locality.count > 10 && known.scan.seeks > 10, "{target}: {known:?}");
+        // Which addresses they are is said once for all, and of each extent.
+        let own = (0..snapshot.entries().len()).filter_map(|index| match snapshot.blocks(index) {
+            Some(Blocks::Known(mut extents)) => Some(extents.any(|e| e.flags.logical_address)),
+            _ => None,
+        });
+        let all_own = ours.source.addresses == AddressSpace::BtrfsLogical;
+        assert_eq!(own.fold(false, |any, own| any || own), all_own, "{target}: {:?}", ours.source.addresses);
         // btrfs's own addresses are not a device's.
         if !target.starts_with("btrfs") {
             against_filefrag(&root, &snapshot, target);
