@@ -2,6 +2,7 @@
 
 use crate::source::Source;
 use crate::{Check, FileError, ROW_GROUPS_KEY};
+use parquet::basic::Compression;
 use parquet::errors::ParquetError;
 use parquet::file::metadata::{ColumnChunkMetaData, ParquetMetaData, ParquetMetaDataReader};
 use std::ops::Range;
@@ -67,7 +68,21 @@ pub(crate) fn read(source: &Source, check: Check<'_>) -> Result<ParquetMetaData,
         let message = format!("its schema has {elements} elements, where at most {SCHEMA_ELEMENTS_MAX} are read");
         return Err(corrupt(message));
     }
-    guarded(|| ParquetMetaDataReader::decode_metadata(&footer)).map_err(|e| corrupt(e.to_string()))
+    let metadata = guarded(|| ParquetMetaDataReader::decode_metadata(&footer)).map_err(|e| corrupt(e.to_string()))?;
+    check_codecs(source, &metadata)?;
+    Ok(metadata)
+}
+
+/// Other tools compress what they write anew in ways that we do not read, and the decoder would call the file damaged.
+fn check_codecs(source: &Source, metadata: &ParquetMetaData) -> Result<(), FileError> {
+    let read = |codec| matches!(codec, Compression::UNCOMPRESSED | Compression::ZSTD(_));
+    let chunks = metadata.row_groups().iter().flat_map(|group| group.columns());
+    let Some(other) = chunks.into_iter().find(|chunk| !read(chunk.compression())) else { return Ok(()) };
+    let codec = other.compression().to_string();
+    let codec = codec.split('(').next().unwrap_or_default();
+    let message =
+        format!("it is compressed with {codec}, and read is only ZSTD: write the file again with that, or with none");
+    Err(FileError::schema(&source.path, &other.column_path().string(), message))
 }
 
 /// How many elements the schema of a footer has, before anything is decoded. A footer is a structure in Thrift's compact protocol, and begins with

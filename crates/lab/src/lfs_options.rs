@@ -49,12 +49,8 @@ impl LfsOptions {
             let number = value.parse().map_err(|_| (0, format!("'{value}' is no whole number")));
             return Some(number.map(|n| apply(self, n)));
         }
-        let values = Options::words().find_map(|word| {
-            let (known, values) = word.split_once('=')?;
-            (known == key).then(|| values.to_owned())
-        })?;
-        let set = self.policy.set(&format!("{key}={value}"));
-        Some(if set { Ok(()) } else { Err((0, format!("'{value}' is none of {values}, or out of its range"))) })
+        let set = self.policy.set_key(key, value)?;
+        Some(set.map_err(|has_to_be| (0, format!("'{value}' is not {has_to_be}"))))
     }
 
     /// Everything accepted, for messages.

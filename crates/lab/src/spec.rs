@@ -575,10 +575,12 @@ mod tests {
     fn errors_name_the_place_and_what_is_accepted() {
         for (text, position, says) in [
             ("lfs:realloc", 5, "'realloc' is no option; accepted are size=, machine="),
-            ("lfs:cleaner=best", 13, "'best' is none of cost-benefit|greedy|netbsd|off"),
-            ("lfs:segment=3q", 13, "none of SIZE"),
+            ("lfs:cleaner=best", 13, "'best' is not one of cost-benefit|greedy|netbsd|off"),
+            ("lfs:segment=3q", 13, "'3q' is not a size from 16 KiB to 1 GiB"),
+            ("lfs:high=0", 10, "'0' is not a whole number from 1 to 95"),
+            ("lfs:low=60,high=5", 12, "high= would do nothing; it is below low="),
             ("lfs:low=5,low=6", 11, "twice"),
-            ("lfs:cleaning=some", 14, "'some' is none of ahead|all"),
+            ("lfs:cleaning=some", 14, "'some' is not one of ahead|all"),
             ("lfs:cleaning=all,low=5", 18, "low= would do nothing; with cleaning=all"),
             ("lfs:high=5,cleaning=all", 5, "high= would do nothing"),
             ("lfs:cleaning=all,idle=5", 18, "idle= would do nothing"),

@@ -2,7 +2,7 @@
 
 use super::blocks::{BYTES_MAX, Blocks, BlocksMeta, ListAt, Lists, Place, bits_of, flags_of};
 use super::series::no_blocks;
-use super::{Builder, FORMAT, FORMAT_VERSION, Inode, Snapshot, SnapshotMeta};
+use super::{Builder, FORMAT, FORMAT_VERSION, Inode, InodeGroups, Snapshot, SnapshotMeta};
 use arrow_array::builder::{ArrayBuilder, ListBuilder, StringBuilder, StructBuilder, UInt8Builder, UInt64Builder};
 use arrow_array::types::{Int64Type, UInt8Type, UInt32Type, UInt64Type};
 use arrow_array::{Array, ArrayRef, Int64Array, ListArray, StringArray, UInt32Array, UInt64Array};
@@ -258,6 +258,12 @@ impl Snapshot {
 fn described(file: &ParquetIn) -> Result<SnapshotMeta, FileError> {
     let meta: SnapshotMeta = file.description()?;
     check_unit(meta.block_bytes).map_err(|why| file.corrupt("footer, block_bytes", why))?;
+    if let Some(InodeGroups { inodes_per_group, count, .. }) = meta.inode_groups
+        && (inodes_per_group == 0 || count == 0)
+    {
+        let message = format!("{count} groups of {inodes_per_group} inodes, of which no file system has so few");
+        return Err(file.corrupt("footer, inode_groups", message));
+    }
     Ok(meta)
 }
 

@@ -8,7 +8,7 @@ use aging::format::{Placement, PlanMeta, Reader};
 use aging::plan::short_lived::{Number, ShortLived};
 use aging::plan::snapshots::{Changes, Deletions, Place, SnapshotsOptions, plan, planned_for};
 use aging::plan::{PlanError, write};
-use aging::snapshot::{Builder, Snapshot, SnapshotMeta};
+use aging::snapshot::{Builder, InodeGroups, Snapshot, SnapshotMeta};
 use aging::{AgingOp, OpKind};
 use fault::{Fault as _, Kind};
 use posix::FileKind;
@@ -321,6 +321,20 @@ fn inconsistent_series_are_refused_by_name() {
         refused(&changed(&name, &|s| s.meta.taken_ns = taken_ns)[1..], "description, taken_ns", &name);
     }
     refused(&changed("clock.snapshot", &|s| s.meta.simulated = false), "do not mix", "clock.snapshot");
+    // So many directories were made of them, until no memory was left.
+    let of_groups = |name: &str, count, inodes_per_group| {
+        changed(name, &|s| s.meta.inode_groups = Some(InodeGroups { first_ino: 1, inodes_per_group, count }))
+    };
+    refused(&of_groups("few.snapshot", 0, 8), "footer, inode_groups: 0 groups of 8 inodes", "few.snapshot");
+    refused(&of_groups("empty.snapshot", 8, 0), "footer, inode_groups: 8 groups of 0 inodes", "empty.snapshot");
+    let by_groups = |count| SnapshotsOptions { place: Place::Groups { count }, ..SnapshotsOptions::default() };
+    let error = planned(&of_groups("most.snapshot", u64::MAX, u64::MAX)[1..], &by_groups(None)).expect_err("too many");
+    let text = error.to_string();
+    assert!(text.contains("most.snapshot") && text.contains("18446744073709551615 groups, where a plan has"), "{text}");
+    for count in [0, u32::MAX] {
+        let error = planned(&paths, &by_groups(Some(count))).expect_err("too many, or none");
+        assert!(error.to_string().contains("groups: from 1 to 1048576"), "{error}");
+    }
     std::fs::write(work.path().join("text.snapshot"), "/home\n1 f 2 a\n~\n").expect("writing");
     refused(&[paths[0].clone(), work.path().join("text.snapshot")], "as text", "text.snapshot");
     refused(&[work.path().join("none.snapshot")], "not found", "none.snapshot");

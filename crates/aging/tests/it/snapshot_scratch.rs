@@ -163,12 +163,12 @@ fn block_lists_are_those_of_filefrag_and_their_layout_is_a_survey_s() {
         assert!(known.score.breaks() > 10 && known.kinds.unwritten.files == 1, "{target}: {known:?}");
         assert!(known.locality.count > 10 && known.scan.seeks > 10, "{target}: {known:?}");
         // Which addresses they are is said once for all, and of each extent.
-        let own = (0..snapshot.entries().len()).filter_map(|index| match snapshot.blocks(index) {
-            Some(Blocks::Known(mut extents)) => Some(extents.any(|e| e.flags.logical_address)),
-            _ => None,
+        let any_own = (0..snapshot.entries().len()).any(|index| match snapshot.blocks(index) {
+            Some(Blocks::Known(mut extents)) => extents.any(|e| e.flags.logical_address),
+            _ => false,
         });
         let all_own = ours.source.addresses == AddressSpace::BtrfsLogical;
-        assert_eq!(own.fold(false, |any, own| any || own), all_own, "{target}: {:?}", ours.source.addresses);
+        assert_eq!(any_own, all_own, "{target}: {:?}", ours.source.addresses);
         // btrfs's own addresses are not a device's.
         if !target.starts_with("btrfs") {
             against_filefrag(&root, &snapshot, target);

@@ -46,10 +46,8 @@ struct Taken {
 
 /// How a command came to its end.
 enum End {
-    /// Before the signal.
-    Earlier,
-    /// Before it had begun.
-    NotBegun,
+    /// Before the signal, or it had not begun.
+    Missed,
     /// So much of the processor's time after it; whether of itself.
     After { still: Taken, done: bool },
 }
@@ -76,7 +74,7 @@ fn ended(directory: &Path, args: &[&str], after_ms: u64, signal: &str) -> End {
     let messages = || fs::read_to_string(directory.join("messages")).expect("text");
     if has_ended {
         assert_eq!(running.ends().code(), Some(0), "{args:?}: {}", messages());
-        return End::Earlier;
+        return End::Missed;
     }
     running.signal(signal);
     let (after, _) = until(&|_, has_ended| has_ended);
@@ -84,7 +82,7 @@ fn ended(directory: &Path, args: &[&str], after_ms: u64, signal: &str) -> End {
     let expected = if signal == "INT" { 130 } else { 143 };
     // While its arguments are read, and before it does anything, a signal ends it as any program.
     if status.signal().is_some() && after_ms == AFTER_MS[0] && names(directory) == there {
-        return End::NotBegun;
+        return End::Missed;
     }
     // What had done all its work by then may end as it would have.
     assert!(matches!(status.code(), Some(code) if code == expected || code == 0), "{args:?}: {status}: {}", messages());
@@ -133,6 +131,9 @@ fn is_whole(directory: &Path, args: &[&str], left: &[String]) -> bool {
     })
 }
 
+/// How often a command is run until the signal comes within its work: where others have most of the processor, it may be done between two looks.
+const TRIES: usize = 20;
+
 /// Each of these commands, from the first to its end at each of the times. A command that is done before the first of them tests nothing.
 fn each_ends(directory: &Path, commands: &[&[&str]]) {
     let mut late = Vec::new();
@@ -140,16 +141,22 @@ fn each_ends(directory: &Path, commands: &[&[&str]]) {
         let mut reached = 0;
         for (after_ms, signal) in AFTER_MS.into_iter().zip(["TERM", "INT", "TERM"]) {
             let before = names(directory);
-            let end = ended(directory, args, after_ms, signal);
-            let left: Vec<String> = names(directory).into_iter().filter(|name| !before.contains(name)).collect();
-            let (own_ms, all_ms, done) = match end {
-                End::After { still: Taken { own_ms, all_ms }, done } => (own_ms, all_ms, done),
-                End::NotBegun => continue,
-                End::Earlier => {
-                    remove(directory, &left);
+            let left = || names(directory).into_iter().filter(|name| !before.contains(name)).collect::<Vec<_>>();
+            let tries = if reached == 0 { TRIES } else { 1 };
+            let end = (0..tries).find_map(|_| match ended(directory, args, after_ms, signal) {
+                End::Missed => {
+                    remove(directory, &left());
+                    None
+                }
+                End::After { still, done } => Some((still, done)),
+            });
+            let Some((Taken { own_ms, all_ms }, done)) = end else {
+                if reached > 0 {
                     break;
                 }
+                continue;
             };
+            let left = left();
             let still = format!("{own_ms} ms itself, {all_ms} ms with the kernel's, after {signal} at {after_ms} ms");
             println!("{args:?}: {still}");
             if own_ms > STILL_MS || all_ms > STILL_IN_ALL_MS {

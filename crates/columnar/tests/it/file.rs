@@ -146,6 +146,20 @@ fn other_files_are_refused() {
     assert!(refused(&dir.path().join("none")).ends_with("none: not found; count the herds first"));
 }
 
+/// Tools that write a file anew compress it as they like; it was called damaged.
+#[test]
+fn another_compression_is_named() {
+    let (_dir, path) = herds();
+    let mut bytes = fs::read(&path).unwrap();
+    // In Thrift's compact protocol the codec follows the column's path: a number, 6 for ZSTD, 1 for Snappy.
+    let zstd = b"animals\x15\x0c";
+    let at = bytes.windows(zstd.len()).rposition(|found| found == zstd).expect("the codec");
+    bytes[at + zstd.len() - 1] = 2;
+    fs::write(&path, &bytes).unwrap();
+    let said = refused(&path);
+    assert!(said.contains("a.herds: column animals: it is compressed with SNAPPY, and read is only ZSTD"), "{said}");
+}
+
 #[test]
 fn a_damaged_description_is_noticed() {
     let (_dir, path) = herds();

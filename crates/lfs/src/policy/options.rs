@@ -134,12 +134,55 @@ impl Default for Options {
     }
 }
 
-/// A key of the targets' grammar: its name, what stands for its values, how one is set (whether it is one), how it is shown.
+/// A key of the targets' grammar: its name, what its values are, and how one is shown.
 struct Key {
     name: &'static str,
-    values: &'static str,
-    set: fn(&mut Options, &str) -> bool,
+    values: Values,
     show: fn(&Options) -> Option<String>,
+}
+
+/// What a key may be set to, and how.
+enum Values {
+    /// One of these words; whether it is one.
+    Words(&'static str, fn(&mut Options, &str) -> bool),
+    /// A number within bounds, what it counts.
+    Number(&'static str, u64, u64, fn(&mut Options, u64)),
+    /// Bytes within bounds, in the units of every size.
+    Size(u64, u64, fn(&mut Options, u64)),
+}
+
+impl Values {
+    /// Sets a value; `false` if it is none.
+    fn set(&self, options: &mut Options, value: &str) -> bool {
+        let (number, least, most, set) = match *self {
+            Values::Words(_, set) => return set(options, value),
+            Values::Number(_, least, most, set) => (value.parse().ok(), least, most, set),
+            Values::Size(least, most, set) => (units::size_bytes(value).ok(), least, most, set),
+        };
+        let within = number.filter(|n| (least..=most).contains(n));
+        within.map(|n| set(options, n)).is_some()
+    }
+
+    /// What stands for them in a list of keys.
+    fn word(&self) -> &'static str {
+        match self {
+            Values::Words(word, _) | Values::Number(word, ..) => word,
+            Values::Size(..) => "SIZE",
+        }
+    }
+}
+
+/// As the end of a sentence: what a value has to be.
+impl fmt::Display for Values {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Values::Words(words, _) => write!(f, "one of {words}"),
+            Values::Number(_, least, most, _) => write!(f, "a whole number from {least} to {most}"),
+            Values::Size(least, most, _) => {
+                write!(f, "a size from {} to {}", units::show::bytes(*least as f64), units::show::bytes(*most as f64))
+            }
+        }
+    }
 }
 
 /// A key whose value is one of a table's words.
@@ -147,8 +190,7 @@ macro_rules! choice {
     ($name:literal, $values:literal, $field:ident, $table:ident) => {
         Key {
             name: $name,
-            values: $values,
-            set: |o, v| pick(&mut o.$field, v, &$table),
+            values: Values::Words($values, |o, v| pick(&mut o.$field, v, &$table)),
             show: |o| name(o.$field, &$table),
         }
     };
@@ -163,56 +205,47 @@ const KEYS: [Key; 15] = [
     choice!("indirect", "with|late", indirect, INDIRECT),
     Key {
         name: "low",
-        values: "PERCENT",
-        set: |o, v| number(v, 0, 90).map(|n| o.low_percent = n as u32).is_some(),
+        values: Values::Number("PERCENT", 0, 90, |o, n| o.low_percent = n as u32),
         show: |o| o.cleans_ahead().then(|| o.low_percent.to_string()),
     },
     Key {
         name: "high",
-        values: "PERCENT",
-        set: |o, v| number(v, 1, 95).map(|n| o.high_percent = n as u32).is_some(),
+        values: Values::Number("PERCENT", 1, 95, |o, n| o.high_percent = n as u32),
         show: |o| o.cleans_ahead().then(|| o.high_percent.to_string()),
     },
     Key {
         name: "plug",
-        values: "PERCENT|0",
-        set: |o, v| number(v, 0, 100).map(|n| o.plug_percent = n as u32).is_some(),
+        values: Values::Number("PERCENT|0", 0, 100, |o, n| o.plug_percent = n as u32),
         show: |o| Some(o.plug_percent.to_string()),
     },
     Key {
         name: "memory",
-        values: "SIZE",
-        set: |o, v| size(v, 1 << 16, 1 << 40).map(|n| o.memory_bytes = n).is_some(),
+        values: Values::Size(1 << 16, 1 << 40, |o, n| o.memory_bytes = n),
         show: |o| Some(o.memory_bytes.to_string()),
     },
     Key {
         name: "idle",
-        values: "MILLISECONDS|0",
-        set: |o, v| number(v, 0, 86_400_000).map(|n| o.idle_ms = n).is_some(),
+        values: Values::Number("MILLISECONDS|0", 0, 86_400_000, |o, n| o.idle_ms = n),
         show: |o| o.cleans_ahead().then(|| o.idle_ms.to_string()),
     },
     Key {
         name: "dirty",
-        values: "PERCENT",
-        set: |o, v| number(v, 1, 90).map(|n| o.dirty_percent = n as u32).is_some(),
+        values: Values::Number("PERCENT", 1, 90, |o, n| o.dirty_percent = n as u32),
         show: |o| Some(o.dirty_percent.to_string()),
     },
     Key {
         name: "segment",
-        values: "SIZE",
-        set: |o, v| size(v, 1 << 14, 1 << 30).map(|n| o.segment_bytes = n as u32).is_some(),
+        values: Values::Size(1 << 14, 1 << 30, |o, n| o.segment_bytes = n as u32),
         show: |o| (o.segment_bytes > 0).then(|| o.segment_bytes.to_string()),
     },
     Key {
         name: "bsize",
-        values: "SIZE",
-        set: |o, v| size(v, 512, 1 << 16).map(|n| o.block_bytes = n as u32).is_some(),
+        values: Values::Size(512, 1 << 16, |o, n| o.block_bytes = n as u32),
         show: |o| (o.block_bytes > 0).then(|| o.block_bytes.to_string()),
     },
     Key {
         name: "fsize",
-        values: "SIZE",
-        set: |o, v| size(v, 512, 1 << 16).map(|n| o.fragment_bytes = n as u32).is_some(),
+        values: Values::Size(512, 1 << 16, |o, n| o.fragment_bytes = n as u32),
         show: |o| (o.fragment_bytes > 0).then(|| o.fragment_bytes.to_string()),
     },
 ];
@@ -241,25 +274,16 @@ fn name<T: PartialEq>(value: T, names: &[(&str, T)]) -> Option<String> {
     names.iter().find(|(_, known)| *known == value).map(|(name, _)| (*name).to_owned())
 }
 
-fn number(text: &str, least: u64, most: u64) -> Option<u64> {
-    text.parse().ok().filter(|n| (least..=most).contains(n))
-}
-
-/// Bytes, in the units of every size.
-fn size(text: &str, least: u64, most: u64) -> Option<u64> {
-    units::size_bytes(text).ok().filter(|bytes| (least..=most).contains(bytes))
-}
-
 impl Options {
     /// Sets what a word of a target says (`cleaner=greedy`, `segment=1M` …); `false` if there is no such key, or not that value.
     pub fn set(&mut self, word: &str) -> bool {
-        let Some((key, value)) = word.split_once('=') else { return false };
-        let mut changed = *self;
-        let set = KEYS.iter().find(|known| known.name == key).is_some_and(|key| (key.set)(&mut changed, value));
-        if set {
-            *self = changed;
-        }
-        set
+        word.split_once('=').is_some_and(|(key, value)| matches!(self.set_key(key, value), Some(Ok(()))))
+    }
+
+    /// Sets a key; `None` if there is no such key, or else what its value has to be, as the end of a sentence.
+    pub fn set_key(&mut self, key: &str, value: &str) -> Option<Result<(), String>> {
+        let values = &KEYS.iter().find(|known| known.name == key)?.values;
+        Some(if values.set(self, value) { Ok(()) } else { Err(values.to_string()) })
     }
 
     /// Whether the cleaner runs before the log is full, so that when and how far it does means something.
@@ -270,7 +294,8 @@ impl Options {
     /// Of the keys that a target has given, one that would do nothing beside the others, and why.
     pub fn without_effect(&self, given: &[&str]) -> Option<(&'static str, &'static str)> {
         if self.cleaning != Cleaning::All {
-            return None;
+            let below = self.high_percent < self.low_percent && ["low", "high"].iter().all(|key| given.contains(key));
+            return below.then_some(("high", "it is below low=, where cleaning begins"));
         }
         if self.cleaner == CleanerPolicy::Off {
             return Some(("cleaning", "without a cleaner there is nothing to clean with"));
@@ -281,7 +306,7 @@ impl Options {
 
     /// The words there are, with what stands for their values: `cleaner=cost-benefit|greedy|netbsd|off` …
     pub fn words() -> impl Iterator<Item = String> {
-        KEYS.iter().map(|key| format!("{}={}", key.name, key.values))
+        KEYS.iter().map(|key| format!("{}={}", key.name, key.values.word()))
     }
 }
 
@@ -328,6 +353,14 @@ mod tests {
             assert!(!options.set(wrong), "{wrong}");
         }
         assert_eq!(again, options);
+        for (key, value, has_to_be) in [
+            ("low", "91", "a whole number from 0 to 90"),
+            ("memory", "1", "a size from 64 KiB to 1 TiB"),
+            ("sort", "size", "one of age|found"),
+        ] {
+            assert_eq!(options.set_key(key, value), Some(Err(has_to_be.to_owned())), "{key}");
+        }
+        assert_eq!((options.set_key("realloc", "1"), again), (None, options));
         assert!(Options::words().any(|word| word == "order=together|barrier"));
     }
 }

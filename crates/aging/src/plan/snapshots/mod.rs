@@ -271,23 +271,30 @@ fn learn(paths: &[PathBuf], progress: &mut Progress<'_>) -> Result<Learned, Plan
     Ok(learned)
 }
 
+/// Groups that a plan has directories for. One of ext4's has 128 MiB as a rule: they are 128 TiB.
+const GROUPS_MAX: u32 = 1 << 20;
+
 /// The groups to place by, if it is by groups.
 fn groups(place: Place, first: &View, learned: &Learned, paths: &[PathBuf]) -> Result<Option<InodeGroups>, PlanError> {
     let Place::Groups { count } = place else { return Ok(None) };
     let meta = &first.snapshot.meta;
     let Some(count) = count else {
-        let unknown = || {
+        let refused = |message: String| {
             let path = paths.first().cloned().unwrap_or_default();
-            PlanError::input(
-                &path,
-                "description, inode_groups",
-                "the inodes of a group are not known: say how many groups there are",
-            )
+            PlanError::input(&path, "description, inode_groups", message)
         };
-        return meta.inode_groups.filter(|g| g.count > 0 && g.inodes_per_group > 0).map(Some).ok_or_else(unknown);
+        let unknown = || refused("the inodes of a group are not known: say how many groups there are".to_owned());
+        let groups = meta.inode_groups.ok_or_else(unknown)?;
+        if groups.count > u64::from(GROUPS_MAX) {
+            let count = groups.count;
+            return Err(refused(format!(
+                "{count} groups, where a plan has at most {GROUPS_MAX}: say how many to make"
+            )));
+        }
+        return Ok(Some(groups));
     };
-    if count == 0 {
-        return Err(PlanError::parameter("groups", "at least one"));
+    if !(1..=GROUPS_MAX).contains(&count) {
+        return Err(PlanError::parameter("groups", format!("from 1 to {GROUPS_MAX}")));
     }
     let inodes = meta.total_inodes.max(learned.ino_max).saturating_add(1);
     Ok(Some(InodeGroups { first_ino: 0, inodes_per_group: inodes.div_ceil(u64::from(count)), count: u64::from(count) }))
