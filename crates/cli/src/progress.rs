@@ -23,6 +23,15 @@ pub fn bar(total: u64, what: &str) -> ProgressBar {
     bar
 }
 
+/// The same for work that says itself in its message what is left: nothing is reckoned beside that.
+pub fn bounded(total: u64, what: &str) -> ProgressBar {
+    let bar = bar(total, what);
+    let template =
+        if io::stderr().is_terminal() { "{prefix}{msg} {wide_bar} {percent} %" } else { "{prefix}{msg}: {percent} %" };
+    bar.set_style(ProgressStyle::with_template(template).expect("the template is well formed"));
+    bar
+}
+
 /// How a bar looks, or a line.
 fn style(has_total: bool) -> ProgressStyle {
     let template = match (io::stderr().is_terminal(), has_total) {

@@ -153,7 +153,7 @@ const APART_MAX: f64 = 0.10;
 /// Measures a target, with progress, and leaves nothing behind.
 pub fn measure(target: &Target, target_args: &TargetArgs, options: &MeasureOptions) -> failure::Result<SystemProfile> {
     let site = target_args.open(target, options.need_bytes(), options.need_inodes())?;
-    let bar = progress::bar(1000, "measuring");
+    let bar = progress::bounded(1000, "measuring");
     let mut report = |p: Progress| {
         bar.set_message(format!("measuring {}, at most {} s left", p.stage, p.remaining.as_secs()));
         bar.set_position((p.done_share.clamp(0.0, 1.0) * 1000.0) as u64);
