@@ -4,7 +4,7 @@ use super::blocks::{ListAt, Lists, Place};
 use super::{Builder, Inode, Snapshot, SnapshotMeta};
 use columnar::FileError;
 use posix::FileKind;
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxBuildHasher, FxHashMap, FxHashSet};
 use std::path::Path;
 use trace::profile::escape;
 use trace::snapshot::path_order;
@@ -86,10 +86,12 @@ impl Found {
     /// its first name stays. One that was given a name meanwhile has all that were met, and the link count of the last look. Where
     /// an inode number was used again, the directory stays, since there are names below it, and else the first.
     fn agree(&mut self) {
-        let mut agreed: FxHashMap<u64, Agreed> = FxHashMap::default();
-        agreed.reserve(self.rows.len());
         let mut rows = std::mem::take(&mut self.rows);
-        for row in &rows {
+        let mut met = FxHashSet::with_capacity_and_hasher(rows.len(), FxBuildHasher);
+        let again: FxHashSet<u64> = rows.iter().map(|row| row.inode.ino).filter(|ino| !met.insert(*ino)).collect();
+        drop(met);
+        let mut agreed: FxHashMap<u64, Agreed> = FxHashMap::default();
+        for row in rows.iter().filter(|row| again.contains(&row.inode.ino)) {
             let at = self.place(row).map(|place| place.at);
             let new = || Agreed { inode: row.inode, at, named: false };
             let before = agreed.entry(row.inode.ino).or_insert_with(new);
@@ -100,10 +102,11 @@ impl Found {
             }
         }
         rows.retain_mut(|row| {
-            let Some(agreed) = agreed.get_mut(&row.inode.ino).filter(|agreed| agreed.is_of(&row.inode)) else {
+            let Some(agreed) = agreed.get_mut(&row.inode.ino) else { return true };
+            if !agreed.is_of(&row.inode) {
                 self.unreadable.add(row.path(&self.paths), USED_AGAIN);
                 return false;
-            };
+            }
             let is_first = !std::mem::replace(&mut agreed.named, true);
             row.inode = agreed.inode;
             if let (Some(place), Some(at)) = (self.place(row), agreed.at) {
