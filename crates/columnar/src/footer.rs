@@ -80,8 +80,9 @@ fn check_codecs(source: &Source, metadata: &ParquetMetaData) -> Result<(), FileE
     let Some(other) = chunks.into_iter().find(|chunk| !read(chunk.compression())) else { return Ok(()) };
     let codec = other.compression().to_string();
     let codec = codec.split('(').next().unwrap_or_default();
-    let message =
-        format!("it is compressed with {codec}, and read is only ZSTD: write the file again with that, or with none");
+    let message = format!(
+        "it is compressed with {codec}, and fsage reads only ZSTD: write the file again with that, or uncompressed"
+    );
     Err(FileError::schema(&source.path, &other.column_path().string(), message))
 }
 

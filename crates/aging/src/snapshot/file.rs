@@ -261,7 +261,7 @@ fn described(file: &ParquetIn) -> Result<SnapshotMeta, FileError> {
     if let Some(InodeGroups { inodes_per_group, count, .. }) = meta.inode_groups
         && (inodes_per_group == 0 || count == 0)
     {
-        let message = format!("{count} groups of {inodes_per_group} inodes, of which no file system has so few");
+        let message = format!("{count} groups of {inodes_per_group} inodes, which no file system has");
         return Err(file.corrupt("footer, inode_groups", message));
     }
     Ok(meta)

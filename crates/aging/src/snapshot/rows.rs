@@ -58,8 +58,9 @@ impl Unreadable {
     }
 }
 
-/// Why a name is left out whose inode number was that of another file when the walk came by.
-const USED_AGAIN: &str = "its inode number is another file's: the tree was changed meanwhile";
+/// Why a name is left out: the walk has met another file of its inode number.
+const USED_AGAIN: &str =
+    "its inode number is another file's: the tree was changed meanwhile, or its file system gives numbers twice";
 
 /// What is said of all names of an inode, of which the walk may have seen some before and some after a change.
 struct Agreed {

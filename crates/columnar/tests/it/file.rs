@@ -157,7 +157,10 @@ fn another_compression_is_named() {
     bytes[at + zstd.len() - 1] = 2;
     fs::write(&path, &bytes).unwrap();
     let said = refused(&path);
-    assert!(said.contains("a.herds: column animals: it is compressed with SNAPPY, and read is only ZSTD"), "{said}");
+    assert!(
+        said.contains("a.herds: column animals: it is compressed with SNAPPY, and fsage reads only ZSTD"),
+        "{said}"
+    );
 }
 
 #[test]
