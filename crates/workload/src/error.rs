@@ -12,6 +12,11 @@ pub enum WorkloadError {
     Options(String),
     #[error("{path}: no space left while {doing}; make room, or take less data")]
     NoSpace { doing: &'static str, path: String },
+    #[error(
+        "{path}: no space left while {doing}, where {wanted_percent:.1} % in use were asked for and {used_percent:.1} % \
+         are; a file system keeps some of its space for metadata and cleaning: ask for less, or take a larger one"
+    )]
+    Full { doing: &'static str, path: String, wanted_percent: f64, used_percent: f64 },
     #[error("{path}: the file system is read-only ({doing}); choose a target that can be written")]
     ReadOnly { doing: &'static str, path: String },
     #[error("{path}: {doing} failed: {}", describe(*errno))]

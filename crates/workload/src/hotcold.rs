@@ -274,6 +274,7 @@ impl Files {
         match files.set_up(driver, utilisation) {
             Ok(()) => Ok(files),
             Err(error) => {
+                let error = space::beside_share(driver, &files.top, utilisation, error);
                 let _ = remove_tree(driver, &files.top);
                 Err(error)
             }
@@ -308,8 +309,8 @@ impl Files {
             }
             let taken = empty.free_bytes.saturating_sub(now.free_bytes);
             let each = taken.checked_div(self.files).unwrap_or(0).max(self.options.file_bytes);
-            let batch = if self.files == 0 { BATCH } else { missing / each };
-            self.add(driver, batch.clamp(1, FILES_MAX))?;
+            let most = if self.files == 0 { BATCH } else { FILES_MAX };
+            self.add(driver, (missing / each).clamp(1, most))?;
         }
     }
 
@@ -413,6 +414,7 @@ impl Prepared for Hotcold {
         let share = at.checked_rem(shares.len()).and_then(|at| shares.get(at)).copied();
         let mut files = Files::make(driver, &self.options, skew, share, tag)?;
         let sample = self.steps(driver, &mut files, &point.label);
+        let sample = sample.map_err(|error| space::beside_share(driver, &files.top, share, error));
         let removed = remove_tree(driver, &files.top);
         let sample = sample?;
         removed?;

@@ -30,6 +30,22 @@ pub(crate) fn check_shares(shares: &[f64]) -> Result<(), WorkloadError> {
     Ok(())
 }
 
+/// The error where a share of the file system was asked for: if no space was left for a file below `top`, it says how much
+/// of the file system was in use then.
+pub(crate) fn beside_share(
+    driver: &mut Driver<'_>,
+    top: &Path,
+    wanted: Option<f64>,
+    error: WorkloadError,
+) -> WorkloadError {
+    match (error, wanted, driver.fs.usage()) {
+        (WorkloadError::NoSpace { doing, path }, Some(wanted), Ok(usage)) if Path::new(&path).starts_with(top) => {
+            WorkloadError::Full { doing, path, wanted_percent: wanted * 100.0, used_percent: share(&usage) * 100.0 }
+        }
+        (error, ..) => error,
+    }
+}
+
 /// Makes one large file, so large that the given share of the file system is in use. Returns its length.
 ///
 /// # Errors

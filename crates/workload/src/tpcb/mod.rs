@@ -288,6 +288,7 @@ impl Database {
         match database.set_up(driver, utilisation) {
             Ok(()) => Ok(database),
             Err(error) => {
+                let error = space::beside_share(driver, &database.top, utilisation, error);
                 let _ = database.close(driver);
                 Err(error)
             }
@@ -451,6 +452,7 @@ impl Prepared for Tpcb {
         let utilisation = crate::space::of_point(point, "TPC-B", &self.options.utilisations);
         let mut database = Database::open(driver, &self.options, utilisation, tag)?;
         let sample = self.steps(driver, &mut database, &point.label);
+        let sample = sample.map_err(|error| space::beside_share(driver, &database.top, utilisation, error));
         let closed = database.close(driver);
         let sample = sample?;
         closed?;

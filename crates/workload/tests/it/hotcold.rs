@@ -57,6 +57,11 @@ fn files_are_made_until_the_file_system_is_as_full_as_asked_for() {
     assert_eq!(round.count("writes before measuring"), Some(160));
     files.end(&mut fs).unwrap();
     assert!(fs.nodes.is_empty());
+    // 250 files were made before the first look: of a megabyte each, they filled the file system.
+    let large = Options { file_bytes: 1 << 20, ..options() };
+    let files = Files::begin(&mut fs, &large, Skew::Uniform, Some(0.5), "t").unwrap();
+    assert_eq!(files.count(), 8);
+    files.end(&mut fs).unwrap();
     // A turnover of two: 8 MiB, 2048 writes.
     let turned = Options { turnover: 2.0, ..options() };
     let mut files = Files::begin(&mut fs, &turned, Skew::PAPER, Some(0.75), "t").unwrap();
@@ -73,6 +78,11 @@ fn what_cannot_be_is_refused_and_leaves_nothing() {
     let no_space = Files::begin(&mut fs, &options(), Skew::Uniform, None, "t").unwrap_err();
     assert!(matches!(no_space, WorkloadError::NoSpace { .. }), "{no_space}");
     assert_eq!(fs.nodes.len(), 1);
+    // Found with a log of 16 MiB at 98 %, whose files take metadata: the message said nothing of the share.
+    let mut fs = Fake { capacity_bytes: Some(100 * 4096 - 1), ..Fake::default() };
+    let asked = Files::begin(&mut fs, &options(), Skew::Uniform, Some(0.999), "t").unwrap_err();
+    assert!(asked.to_string().contains("99.9 % in use were asked for and 99.0 % are"), "{asked}");
+    assert!(fs.nodes.is_empty());
     let odd = Options { skews: vec![Skew::HotCold { hot_files: 0.0, hot_writes: 0.9 }], ..options() };
     assert!(matches!(workload::run_on(&mut fs, &odd, &mut |_| {}), Err(WorkloadError::Options(_))));
 }
