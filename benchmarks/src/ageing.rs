@@ -1,7 +1,9 @@
-//! Ageing a file system by its own operations, without a clock: what the programs `ffs`, `lfs` and `scale` have in common.
+//! Ageing a file system by its own operations, without a clock: what the programs `ffs`, `lfs` and `scale` have in
+//! common.
 //!
-//! Creating a file with its content, removing one, and writing one anew are one operation each. Sizes are lognormal. Nothing is
-//! timed in the simulation: what is measured is the cost of the file system's own code and of the buffer cache.
+//! Creating a file with its content, removing one, and writing one anew are one operation each. Sizes are lognormal.
+//! Nothing is timed in the simulation: what is measured is the cost of the file system's own code and of the buffer
+//! cache.
 
 use anyhow::{Context, ensure};
 use ffs::Ffs;
@@ -292,7 +294,8 @@ impl<V: Aged> Ageing<V> {
         }
     }
 
-    /// Blocks that directly follow the one before them, of all but the first of each file; of `sample` files evenly taken.
+    /// Blocks that directly follow the one before them, of all but the first of each file; of `sample` files evenly
+    /// taken.
     pub fn layout_score(&self, sample: usize) -> f64 {
         let (mut follow, mut all) = (0, 0);
         for file in self.files.iter().step_by((self.files.len() / sample.max(1)).max(1)) {

@@ -54,8 +54,8 @@ fn status_bytes(field: &str) -> u64 {
     line.and_then(|l| l.trim().trim_end_matches(" kB").parse::<u64>().ok()).unwrap_or(0) * 1024
 }
 
-/// Time this thread has been on a processor, seconds: what a speed on one core is measured in where other programs run beside.
-/// 0 where the system does not tell.
+/// Time this thread has been on a processor, seconds: what a speed on one core is measured in where other programs run
+/// beside. 0 where the system does not tell.
 pub fn on_cpu_s() -> f64 {
     let status = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
     let ns = status.split(' ').next().and_then(|n| n.parse::<u64>().ok()).unwrap_or(0);

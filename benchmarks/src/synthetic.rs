@@ -1,5 +1,5 @@
-//! A seeded trace with a mix like that of a compile: many lookups that fail, header files opened again and again, small reads,
-//! objects written under a temporary name and renamed.
+//! A seeded trace with a mix like that of a compile: many lookups that fail, header files opened again and again, small
+//! reads, objects written under a temporary name and renamed.
 
 use columnar::FileError;
 use posix::{Errno, FileKind};

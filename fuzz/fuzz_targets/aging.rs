@@ -1,5 +1,5 @@
-//! Aging workloads of any rows and any description, with sound checksums: refused, or sound by their own check; and what is planned from
-//! one again is sound.
+//! Aging workloads of any rows and any description, with sound checksums: refused, or sound by their own check; and
+//! what is planned from one again is sound.
 
 #![no_main]
 

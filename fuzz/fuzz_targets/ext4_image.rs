@@ -1,5 +1,5 @@
-//! Any changes to a small ext4 image of `mkfs.ext4`'s: the survey of it ends with a result or an error. Without that program,
-//! the bytes themselves are the image.
+//! Any changes to a small ext4 image of `mkfs.ext4`'s: the survey of it ends with a result or an error. Without that
+//! program, the bytes themselves are the image.
 #![no_main]
 
 use layout::SurveyOptions;

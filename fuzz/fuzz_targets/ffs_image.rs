@@ -1,5 +1,6 @@
-//! Any bytes as an FFS image, or any changes to the metadata of a sound one with files in it: readers and checks end without a
-//! panic, what a check has repaired is clean, and what can be loaded can be written to. The first byte says which.
+//! Any bytes as an FFS image, or any changes to the metadata of a sound one with files in it: readers and checks end
+//! without a panic, what a check has repaired is clean, and what can be loaded can be written to. The first byte says
+//! which.
 #![no_main]
 
 #[path = "common/images.rs"]

@@ -1,5 +1,5 @@
-//! Free maps: those of a sound image with a few values changed, or with any bytes of its superblock changed, are refused, or a file system is made from
-//! them that its own check finds sound.
+//! Free maps: those of a sound image with a few values changed, or with any bytes of its superblock changed, are
+//! refused, or a file system is made from them that its own check finds sound.
 
 #![no_main]
 

@@ -1,5 +1,6 @@
-//! Snapshots of inodes of any rows, any block lists and any description, with sound checksums: refused or read; what is read with its lists is
-//! written and read as the same, and has a layout; and what is planned from one, two or three is a sound plan.
+//! Snapshots of inodes of any rows, any block lists and any description, with sound checksums: refused or read; what is
+//! read with its lists is written and read as the same, and has a layout; and what is planned from one, two or three is
+//! a sound plan.
 
 #![no_main]
 

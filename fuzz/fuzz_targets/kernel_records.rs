@@ -1,5 +1,5 @@
-//! Records of the recorder in the kernel: any bytes, records of any content in right frames, or files told as lying in each other are
-//! imported; every record is accounted for, and the events are in order.
+//! Records of the recorder in the kernel: any bytes, records of any content in right frames, or files told as lying in
+//! each other are imported; every record is accounted for, and the events are in order.
 
 #![no_main]
 

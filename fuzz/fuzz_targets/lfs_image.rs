@@ -1,6 +1,7 @@
-//! Any bytes as an LFS image, or any changes to the metadata of one with files in it, unmounted or not: readers and checks end
-//! without a panic; what can be mounted can be written to, and a sound file system is still one after that. The first byte says
-//! which; its upper bits whether the checksums are put right again. With `FSAGE_FUZZ_IMAGE=FILE` the image is written there first.
+//! Any bytes as an LFS image, or any changes to the metadata of one with files in it, unmounted or not: readers and
+//! checks end without a panic; what can be mounted can be written to, and a sound file system is still one after that.
+//! The first byte says which; its upper bits whether the checksums are put right again. With `FSAGE_FUZZ_IMAGE=FILE`
+//! the image is written there first.
 #![no_main]
 
 #[path = "common/images.rs"]
@@ -53,8 +54,8 @@ fn sound(which: usize) -> &'static Sound {
     })
 }
 
-/// Mounts what is in a store and uses it: new files, changed ones, removed ones, a checkpoint in between. Nothing if it cannot be
-/// loaded or mounted. It is left mounted, or not.
+/// Mounts what is in a store and uses it: new files, changed ones, removed ones, a checkpoint in between. Nothing if it
+/// cannot be loaded or mounted. It is left mounted, or not.
 fn used(mut store: MemoryStore, unmount: bool) -> Option<MemoryStore> {
     let volume = Lfs::load(&mut store, Options::default()).ok()?;
     let store = Arc::new(Mutex::new(store));

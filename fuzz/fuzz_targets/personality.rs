@@ -1,4 +1,5 @@
-//! Personalities: one that comes with the program with a few of its values changed is refused, or planned from for a day. A plan that is made is sound.
+//! Personalities: one that comes with the program with a few of its values changed is refused, or planned from for a
+//! day. A plan that is made is sound.
 
 #![no_main]
 

@@ -1,5 +1,5 @@
-//! Any bytes in the place of one of a profile's four files, without checksums to stop them early: an error or events, in
-//! bounded memory. The first byte of the input says which file is replaced.
+//! Any bytes in the place of one of a profile's four files, without checksums to stop them early: an error or events,
+//! in bounded memory. The first byte of the input says which file is replaced.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

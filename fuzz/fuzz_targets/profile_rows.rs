@@ -1,5 +1,5 @@
-//! Workload profiles of any rows and any description, with sound checksums: refused; or inspected, exported, priced, made ready for a replay and
-//! planned from.
+//! Workload profiles of any rows and any description, with sound checksums: refused; or inspected, exported, priced,
+//! made ready for a replay and planned from.
 
 #![no_main]
 

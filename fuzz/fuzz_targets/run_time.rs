@@ -1,5 +1,5 @@
-//! Calls and turns of threads as a recording may tell of them: a run time on any number of processors, or that the times contradict each other.
-//! Slower calls never end the world: whatever happens, it comes to an end.
+//! Calls and turns of threads as a recording may tell of them: a run time on any number of processors, or that the
+//! times contradict each other. Slower calls never end the world: whatever happens, it comes to an end.
 
 #![no_main]
 

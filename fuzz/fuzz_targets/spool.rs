@@ -1,4 +1,5 @@
-//! Any bytes as a spool, framed with right checksums or not: what is whole of it, or an error; and its records through the importer.
+//! Any bytes as a spool, framed with right checksums or not: what is whole of it, or an error; and its records through
+//! the importer.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
@@ -8,8 +9,11 @@ use trace::spool::{FRAME_BYTES_MAX, Frame, Reader};
 use trace::strace::{ImportOptions, Importer};
 
 const MAGIC: &[u8] = b"fsage.spool/1\n";
-const HEADER: &str = r#"{"fsage_version":"0","notation":"strace","tracer":{"name":"strace","version":"6.1","options":[]},"clock":"",
-    "subject":{"what":"processes","pids":[1]},"working_directory":"/","host":{"name":"","kernel":"","cpu":"","cpus":0,"memory_bytes":0},
+const HEADER: &str = r#"{"fsage_version":"0","notation":"strace","tracer":{"name":"strace",
+    "version":"6.1","options":[]},
+    "clock":"",
+    "subject":{"what":"processes","pids":[1]},"working_directory":"/",
+    "host":{"name":"","kernel":"","cpu":"","cpus":0,"memory_bytes":0},
     "boot_id":"","started_unix_ns":0}"#;
 
 /// A frame of these bytes with right checksums; `stated`: the length it says it unpacks to.

@@ -1,9 +1,10 @@
-//! How much time `fsage age` takes beside the same system calls in a bare C loop, and how many operations a second that is.
+//! How much time `fsage age` takes beside the same system calls in a bare C loop, and how many operations a second that
+//! is.
 //!
-//! `age PLAN.aging TARGET [--rounds N] [--data write|fallocate]`: the plan is replayed once on a fresh TARGET (a scratch file
-//! system) with every call written down; then the replay and `age_loop.c`, compiled with cc, which performs exactly those
-//! calls, are run in turns on fresh scratch file systems made the same way. Prints both times, their ratio by round, and operations
-//! of the plan by second. Needs root and a C compiler.
+//! `age PLAN.aging TARGET [--rounds N] [--data write|fallocate]`: the plan is replayed once on a fresh TARGET (a
+//! scratch file system) with every call written down; then the replay and `age_loop.c`, compiled with cc, which
+//! performs exactly those calls, are run in turns on fresh scratch file systems made the same way. Prints both times,
+//! their ratio by round, and operations of the plan by second. Needs root and a C compiler.
 
 use aging::age::{AgeOptions, Begin, DataMode, Observer, age, identity, room};
 use aging::format::Reader;

@@ -1,8 +1,8 @@
 //! How long the 300 days of the allocation study take (Smith and Seltzer, USENIX 1996), and in how much memory.
 //!
-//! `alloc96 [--days N] [--seed N] [POLICY...]`: ages the published file system of 502 MB under each policy (default: original and
-//! realloc) on one core, with the layout score at the end of every day, and prints file operations and blocks per second of processor time
-//! and the peak resident set. `fsage reproduce 'alloc96/*'` runs the same code.
+//! `alloc96 [--days N] [--seed N] [POLICY...]`: ages the published file system of 502 MB under each policy (default:
+//! original and realloc) on one core, with the layout score at the end of every day, and prints file operations and
+//! blocks per second of processor time and the peak resident set. `fsage reproduce 'alloc96/*'` runs the same code.
 
 use anyhow::bail;
 use experiment::alloc96::aged;
@@ -30,8 +30,8 @@ fn main() -> anyhow::Result<()> {
         let written = aged.figures.iter().find(|figure| figure.what == "written").map_or(0.0, |figure| figure.planned);
         let score = |day: usize| aged.by_day.get(day).and_then(|score| score.value()).unwrap_or(f64::NAN);
         println!(
-            "{policy}: {s:.2} s, {} file operations, {:.0}/s, {:.0} MB written, {:.2} million blocks/s, layout score {:.3} on the \
-             first day and {:.3} on the last, peak {:.0} MB",
+            "{policy}: {s:.2} s, {} file operations, {:.0}/s, {:.0} MB written, {:.2} million blocks/s, layout score \
+             {:.3} on the first day and {:.3} on the last, peak {:.0} MB",
             aged.file_operations,
             aged.file_operations as f64 / s,
             written / 1048576.0,

@@ -1,8 +1,9 @@
-//! What it costs a replay that its calls cannot leave their directory: the same workload replayed with its threads' root below the
-//! run's directory, and with calls that begin there but may lead anywhere, in turns, from warm caches, where calls are shortest.
+//! What it costs a replay that its calls cannot leave their directory: the same workload replayed with its threads'
+//! root below the run's directory, and with calls that begin there but may lead anywhere, in turns, from warm caches,
+//! where calls are shortest.
 //!
-//! `containment WORKLOAD DIRECTORY [ROUNDS]`: prints the sums of the calls' latencies of every round, and the median of their ratios. Only
-//! for a workload of your own: the calls without containment go wherever it leads them.
+//! `containment WORKLOAD DIRECTORY [ROUNDS]`: prints the sums of the calls' latencies of every round, and the median of
+//! their ratios. Only for a workload of your own: the calls without containment go wherever it leads them.
 
 use anyhow::{Context, ensure};
 use posix::{Contained, FileSystem, Mounted};
@@ -67,6 +68,7 @@ impl FileSystem for Open {
         Ok(())
     }
     posix::delegate! { |me| me.0 =>
-        call, now_ns, pause_ns, run, read_into, entries, drop_caches, drop_caches_explained, usage, extents, free_extents, environment
+        call, now_ns, pause_ns, run, read_into, entries, drop_caches, drop_caches_explained, usage, extents,
+        free_extents, environment
     }
 }

@@ -1,9 +1,9 @@
 //! How many requests a second the device models serve, on one core.
 //!
-//! `device [--requests N] [--fill] [DRIVE…]`: seeded requests on every drive of the catalogue, or on those named: random ones
-//! of 4 KB (one write in three) and sequential reads of 64 KB served directly, without a queue; then random ones through a queue of 32.
-//! `--fill` also writes a flash drive full and once more at random, and prints memory and write amplification. Prints requests per
-//! second of processor time and the peak resident set.
+//! `device [--requests N] [--fill] [DRIVE…]`: seeded requests on every drive of the catalogue, or on those named:
+//! random ones of 4 KB (one write in three) and sequential reads of 64 KB served directly, without a queue; then random
+//! ones through a queue of 32. `--fill` also writes a flash drive full and once more at random, and prints memory and
+//! write amplification. Prints requests per second of processor time and the peak resident set.
 
 use anyhow::{Context, bail};
 use device::disk::{Disk, QueuedDisk, Scheduler};
@@ -36,7 +36,8 @@ fn main() -> anyhow::Result<()> {
         let sequential = rate(requests, || direct(drive.device().as_mut(), requests, sequential_request))?;
         let queued = queued(&drive, requests / 20)?;
         println!(
-            "{key}: without a queue {random:.2} M random requests/s, {sequential:.2} M sequential; queue of 32 {queued:.3} M/s"
+            "{key}: without a queue {random:.2} M random requests/s, {sequential:.2} M sequential; queue of 32 \
+             {queued:.3} M/s"
         );
         if let (true, Model::Ssd(spec)) = (fill, &drive.model) {
             fill_up(key, Ssd::new((**spec).clone()))?;
@@ -114,8 +115,8 @@ fn fill_up(key: &str, mut ssd: Ssd) -> anyhow::Result<()> {
     let full = before.write_amplification();
     let random = (ssd.flash_counts().unwrap_or_default() - before).write_amplification();
     println!(
-        "{key}: {:.0} GB written full in {filled_s:.1} s of processor time, write amplification {full:.3}; an eighth of it \
-         overwritten at random {random:.2}; peak resident set {:.0} MB",
+        "{key}: {:.0} GB written full in {filled_s:.1} s of processor time, write amplification {full:.3}; an eighth \
+         of it overwritten at random {random:.2}; peak resident set {:.0} MB",
         capacity as f64 * f64::from(ssd.sector_bytes()) / 1e9,
         peak_resident_bytes() as f64 / 1e6
     );

@@ -1,11 +1,11 @@
 //! How many file operations a second the live FFS takes, on one core, and in how much memory.
 //!
-//! `ffs [--size-mb N] [--operations N] [--policy WORDS] [--modes WORDS] [--seed N]`: makes a file system (default 502 MB, 8 KB blocks, 1 KB
-//! fragments, clusters of 7 blocks, as in Smith and Seltzer, USENIX 1996), fills it to three quarters, and then replaces
-//! files at random as ageing does ([`fsage_benchmarks::ageing`]). Sizes are lognormal (median 8 KB, mean about 40 KB), one directory
-//! for each group. With `--modes noorder,softdep,journal=async` once for each mode of integrity, with its rate over the first one's;
-//! the peak is then that of all so far. Prints operations and blocks per second of processor time for each round, the aggregate layout score, and
-//! the peak resident set.
+//! `ffs [--size-mb N] [--operations N] [--policy WORDS] [--modes WORDS] [--seed N]`: makes a file system (default 502
+//! MB, 8 KB blocks, 1 KB fragments, clusters of 7 blocks, as in Smith and Seltzer, USENIX 1996), fills it to three
+//! quarters, and then replaces files at random as ageing does ([`fsage_benchmarks::ageing`]). Sizes are lognormal
+//! (median 8 KB, mean about 40 KB), one directory for each group. With `--modes noorder,softdep,journal=async` once for
+//! each mode of integrity, with its rate over the first one's; the peak is then that of all so far. Prints operations
+//! and blocks per second of processor time for each round, the aggregate layout score, and the peak resident set.
 
 use anyhow::{bail, ensure};
 use ffs::Version;
@@ -116,7 +116,8 @@ fn run(arguments: &Arguments) -> anyhow::Result<f64> {
         let s = on_cpu_s() - start_s;
         all_s += s;
         println!(
-            "round {round}: {:.0} operations/s, {:.0} blocks written/s, {} files, {:.1} % used, layout score {:.3}, peak {:.1} MB",
+            "round {round}: {:.0} operations/s, {:.0} blocks written/s, {} files, {:.1} % used, layout score {:.3}, \
+             peak {:.1} MB",
             (arguments.operations / ROUNDS) as f64 / s,
             (ageing.blocks - blocks) as f64 / s,
             ageing.files(),

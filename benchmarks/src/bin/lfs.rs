@@ -1,9 +1,10 @@
 //! How many file operations a second the live LFS takes, its cleaner included, on one core, and in how much memory.
 //!
-//! `lfs [--size-mb N] [--operations N] [--fill PERCENT] [--policy WORDS] [--seed N]`: makes a file system (default 512 MB, 8 KB
-//! blocks, 1 KB fragments, segments of 1 MB), fills it to a share of its space (default 75 %), and then replaces files at
-//! random as ageing does ([`fsage_benchmarks::ageing`]). Sizes are lognormal (median 8 KB, mean about 40 KB). Prints operations and
-//! blocks per second of processor time for each round, what the cleaner did, and the peak resident set.
+//! `lfs [--size-mb N] [--operations N] [--fill PERCENT] [--policy WORDS] [--seed N]`: makes a file system (default 512
+//! MB, 8 KB blocks, 1 KB fragments, segments of 1 MB), fills it to a share of its space (default 75 %), and then
+//! replaces files at random as ageing does ([`fsage_benchmarks::ageing`]). Sizes are lognormal (median 8 KB, mean about
+//! 40 KB). Prints operations and blocks per second of processor time for each round, what the cleaner did, and the peak
+//! resident set.
 
 use anyhow::{bail, ensure};
 use fsage_benchmarks::ageing::{Ageing, Settings};
@@ -88,8 +89,8 @@ fn main() -> anyhow::Result<()> {
         let cleaner = &counters.cleaner;
         let segments = cleaner.segments - before.cleaner.segments;
         println!(
-            "round {round}: {:.0} operations/s, {:.0} blocks written/s, {} files, {:.1} % used, {segments} segments cleaned at {:.2} of \
-             them live, {} stalls, write cost so far {:.2}, peak {:.1} MB",
+            "round {round}: {:.0} operations/s, {:.0} blocks written/s, {} files, {:.1} % used, {segments} segments \
+             cleaned at {:.2} of them live, {} stalls, write cost so far {:.2}, peak {:.1} MB",
             (arguments.operations / ROUNDS) as f64 / s,
             (ageing.blocks - blocks) as f64 / s,
             ageing.files(),

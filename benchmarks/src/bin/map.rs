@@ -1,6 +1,7 @@
 //! What a map adds to a survey: the same tree surveyed without and with one, in turns, from warm caches.
 //!
-//! `map [--rounds N] [--side N] DIRECTORY`: prints the processor time of both (the system's part included) and their ratio.
+//! `map [--rounds N] [--side N] DIRECTORY`: prints the processor time of both (the system's part included) and their
+//! ratio.
 
 use anyhow::{Context, bail};
 use fsage_benchmarks::{CommandLine, on_cpu_s};

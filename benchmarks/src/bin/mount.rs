@@ -1,8 +1,9 @@
 //! How fast mounted file systems are beside one another: small files made, large files written and read.
 //!
-//! `mount [--files N] [--file-kb N] [--large-mb N] [--rounds N] NAME=DIR NAME=DIR…`: in each round each directory gets its turn, the order by
-//! turns; prints the median of each, and each one's speed as a share of the first one's. Large files are read with the kernel's pages of them dropped
-//! (`POSIX_FADV_DONTNEED`), so that every byte comes from whoever serves the mount; what lies below that (an image, files) stays cached.
+//! `mount [--files N] [--file-kb N] [--large-mb N] [--rounds N] NAME=DIR NAME=DIR…`: in each round each directory gets
+//! its turn, the order by turns; prints the median of each, and each one's speed as a share of the first one's. Large
+//! files are read with the kernel's pages of them dropped (`POSIX_FADV_DONTNEED`), so that every byte comes from
+//! whoever serves the mount; what lies below that (an image, files) stays cached.
 
 use anyhow::{Context as _, bail, ensure};
 use fsage_benchmarks::CommandLine;

@@ -1,7 +1,7 @@
 //! How many operations a second each planner plans and writes, on one core.
 //!
-//! `plan [--capacity-gib N] [--days N] [PERSONALITY]`: without a name all personalities. Prints operations per second of processor time,
-//! the file's bytes per operation, and the peak resident set.
+//! `plan [--capacity-gib N] [--days N] [PERSONALITY]`: without a name all personalities. Prints operations per second
+//! of processor time, the file's bytes per operation, and the peak resident set.
 
 use aging::plan::personality::{self, Churn, Options, builtin};
 use aging::plan::{self, PlannedFor};
@@ -42,7 +42,8 @@ fn main() -> anyhow::Result<()> {
         let bytes = std::fs::metadata(&path)?.len();
         let operations = meta.counts.operations as f64;
         println!(
-            "{name:10} {:>10} operations: {:.2} M operations/s, {:.1} bytes each, {} files alive, peak resident set {:.0} MB",
+            "{name:10} {:>10} operations: {:.2} M operations/s, {:.1} bytes each, {} files alive, peak resident set \
+             {:.0} MB",
             meta.counts.operations,
             operations / 1e6 / cpu_s,
             bytes as f64 / operations,

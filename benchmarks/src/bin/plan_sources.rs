@@ -1,8 +1,8 @@
 //! How fast a plan is made from snapshots, and how near its deletion times are to the true ones.
 //!
-//! A tree of many directories lives in memory for some days: files are born at random times of the day and die after lifetimes of a
-//! mixture (two hours on average for most, weeks for the rest). A snapshot is taken each midnight; the plan made from them is
-//! compared with what happened. `plan_sources [FILES_A_DAY] [DAYS]`.
+//! A tree of many directories lives in memory for some days: files are born at random times of the day and die after
+//! lifetimes of a mixture (two hours on average for most, weeks for the rest). A snapshot is taken each midnight; the
+//! plan made from them is compared with what happened. `plan_sources [FILES_A_DAY] [DAYS]`.
 
 use aging::plan::snapshots::{Deletions, SnapshotsOptions, plan, planned_for};
 use aging::snapshot::{Builder, Inode, SnapshotMeta};
@@ -40,7 +40,8 @@ fn main() -> anyhow::Result<()> {
         let seconds = start.elapsed().as_secs_f64();
         let operations = meta.counts.operations;
         println!(
-            "{deletions:?}: {operations} operations in {seconds:.2} s: {:.2} million/s (two readings of the snapshots included)",
+            "{deletions:?}: {operations} operations in {seconds:.2} s: {:.2} million/s (two readings of the snapshots \
+             included)",
             operations as f64 / seconds / 1e6
         );
         let (mut n, mut error_ns, mut bias_ns) = (0u64, 0.0, 0.0);

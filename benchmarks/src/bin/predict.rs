@@ -1,9 +1,10 @@
 //! How many calls a second the prediction pipeline takes, reading the profile included, on one core.
 //!
-//! `predict [--calls N] [--write DIR | WORKLOAD [SYSTEM]]`: without a workload a seeded compile-like trace is generated and written as a
-//! workload profile first; with `--write`, into a new directory that stays, and that is all. Without a system profile one with an entry for every class is made up: prices do not
-//! matter here. Prints calls per second of processor time, calls per second of the clock for one system and for [`SYSTEMS`] that
-//! share no simulation, and the peak resident set.
+//! `predict [--calls N] [--write DIR | WORKLOAD [SYSTEM]]`: without a workload a seeded compile-like trace is generated
+//! and written as a workload profile first; with `--write`, into a new directory that stays, and that is all. Without a
+//! system profile one with an entry for every class is made up: prices do not matter here. Prints calls per second of
+//! processor time, calls per second of the clock for one system and for [`SYSTEMS`] that share no simulation, and the
+//! peak resident set.
 
 use anyhow::bail;
 use fsage_benchmarks::{CommandLine, all_on_cpu_s, peak_resident_bytes, synthetic};
@@ -71,8 +72,8 @@ fn main() -> anyhow::Result<()> {
         let millions = events as f64 / 1e6;
         let surprises = prediction.coverage.surprises;
         println!(
-            "round {round}: {events} calls, {surprises} surprises: {:.2} M calls/s in all; reading alone {:.2} M calls/s; \
-             the stages alone {:.2} M calls/s; by the clock {:.2} M calls/s, {:.2} M for {SYSTEMS} systems",
+            "round {round}: {events} calls, {surprises} surprises: {:.2} M calls/s in all; reading alone {:.2} M \
+             calls/s; the stages alone {:.2} M calls/s; by the clock {:.2} M calls/s, {:.2} M for {SYSTEMS} systems",
             millions / all_s,
             millions / read_s,
             millions / (all_s - read_s).max(1e-9),

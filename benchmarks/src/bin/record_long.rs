@@ -1,12 +1,14 @@
-//! A long recording: so many generated lines of strace's go through capture, spool and analysis as those of a real tracer do, and memory stays
-//! bounded. `record_long DIRECTORY [--calls N] [--keep]`: default 5 million calls; 24 hours of a busy service are some 500 million.
+//! A long recording: so many generated lines of strace's go through capture, spool and analysis as those of a real
+//! tracer do, and memory stays bounded. `record_long DIRECTORY [--calls N] [--keep]`: default 5 million calls; 24 hours
+//! of a busy service are some 500 million.
 //!
-//! The tracer is the only part that is not real: it emits lines as fast as they are taken. Prints the calls, wall-clock time until all were
-//! stored and until the profile was written, processor time of the whole process, its peak resident set, and bytes per call
-//! of the spool and of the profile. Both go into DIRECTORY and are removed (`--keep` keeps the profile).
+//! The tracer is the only part that is not real: it emits lines as fast as they are taken. Prints the calls, wall-clock
+//! time until all were stored and until the profile was written, processor time of the whole process, its peak resident
+//! set, and bytes per call of the spool and of the profile. Both go into DIRECTORY and are removed (`--keep` keeps the
+//! profile).
 //!
-//! The mix: eight threads, each opening one of 10,000 files at a time, looking at it, reading it in parts, now and then writing it anew
-//! under another name and renaming that over it, and looking for files that are not there.
+//! The mix: eight threads, each opening one of 10,000 files at a time, looking at it, reading it in parts, now and then
+//! writing it anew under another name and renaming that over it, and looking for files that are not there.
 
 use anyhow::{Context, bail};
 use fsage_benchmarks::{CommandLine, peak_resident_bytes};
@@ -167,7 +169,13 @@ impl Generating {
         let path = format!("/srv/data/d{:02}/object{file:05}.dat", file % 100);
         if self.pick(3) == 0 {
             let missing = self.pick(FILES);
-            self.call(tid, format_args!("newfstatat(AT_FDCWD</srv>, \"/srv/cache/{missing}\", 0x7ffe10, 0) = -1 ENOENT (No such file or directory)"));
+            self.call(
+                tid,
+                format_args!(
+                    "newfstatat(AT_FDCWD</srv>, \"/srv/cache/{missing}\", 0x7ffe10, 0) = -1 ENOENT \
+                (No such file or directory)"
+                ),
+            );
         }
         self.call(tid, format_args!("openat(AT_FDCWD</srv>, \"{path}\", O_RDONLY|O_CLOEXEC) = {fd}<{path}>"));
         self.call(tid, format_args!("fstat({fd}<{path}>, {{st_mode=S_IFREG|0644, st_size=24576, ...}}) = 0"));

@@ -1,11 +1,14 @@
-//! How many accesses a second each replacement policy of the data cache takes, and libCacheSim's of the same name, in one run.
+//! How many accesses a second each replacement policy of the data cache takes, and libCacheSim's of the same name, in
+//! one run.
 //!
-//! `replacement [--accesses N] [--rounds N] [--only POLICY]`: both read the same file of 24-byte records (libCacheSim's "oracleGeneral"), Zipf's law with exponent 1
-//! over 100,000 and over a million pages of a file, and cache a tenth of them. Ours looks pages up by file and number and keeps what
-//! else the prediction needs of them (dirty pages, distances). Rounds are interleaved; a line gives the medians, each in accesses
-//! per second of processor time, reading included, their ratio, and both counts of misses, which must be the same.
+//! `replacement [--accesses N] [--rounds N] [--only POLICY]`: both read the same file of 24-byte records (libCacheSim's
+//! "oracleGeneral"), Zipf's law with exponent 1 over 100,000 and over a million pages of a file, and cache a tenth of
+//! them. Ours looks pages up by file and number and keeps what else the prediction needs of them (dirty pages,
+//! distances). Rounds are interleaved; a line gives the medians, each in accesses per second of processor time, reading
+//! included, their ratio, and both counts of misses, which must be the same.
 //!
-//! libCacheSim is a module of the python3 that FSAGE_PYTHON names or that is found on the path (`pip install libcachesim`).
+//! libCacheSim is a module of the python3 that FSAGE_PYTHON names or that is found on the path
+//! (`pip install libcachesim`).
 
 use anyhow::{Context, bail, ensure};
 use fsage_benchmarks::{CommandLine, on_cpu_s};
@@ -24,7 +27,8 @@ use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 const SEED: u64 = 1;
 const RECORD_BYTES: usize = 24;
 
-/// Answers "CLASS LIMIT" with seconds of processor time and misses. Tables of 2^20 slots are the faster ones here; the module's own choice is 2^24.
+/// Answers "CLASS LIMIT" with seconds of processor time and misses. Tables of 2^20 slots are the faster ones here; the
+/// module's own choice is 2^24.
 const THEIRS: &str = "
 import sys, time, libcachesim
 for line in sys.stdin:

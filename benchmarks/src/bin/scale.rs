@@ -1,15 +1,17 @@
 //! Whether a large file system ages as fast as a small one, and in bounded memory.
 //!
-//! `scale [--size-gb N] [--operations N] [--policy WORDS] [--block N] [--fragment N] [--median N] [--sigma X] [--seed N] [--check] [--image FILE]`:
-//! makes a file system (default 1 TB = 1024 GB, UFS2 with blocks of 32 KB and fragments of 4 KB, which newfs has made since
-//! FreeBSD 9), and ages it: creating a file with its content, removing one and writing one anew are one operation each
-//! ([`fsage_benchmarks::ageing`]). More is created than removed until three quarters of the space are in use, then as much. Sizes are
-//! lognormal with a median of 4 KB and a mean of about 189 KB, the mean of 2004 in Agrawal et al., "A Five-Year Study of File-System
-//! Metadata" (FAST 2007, section 1); one directory for each 64 files, anywhere in the tree. Files are written by calls of at most
-//! 1 MB; 64 MB of blocks and 10,000 inodes stay in memory.
+//! `scale [--size-gb N] [--operations N] [--policy WORDS] [--block N] [--fragment N] [--median N] [--sigma X] [--seed
+//! N] [--check] [--image
+//! FILE]`: makes a file system (default 1 TB = 1024 GB, UFS2 with blocks of 32 KB and fragments of 4 KB, which newfs
+//! has made since FreeBSD 9), and ages it: creating a file with its content, removing one and writing one anew are one
+//! operation each ([`fsage_benchmarks::ageing`]). More is created than removed until three quarters of the space are in
+//! use, then as much. Sizes are lognormal with a median of 4 KB and a mean of about 189 KB, the mean of 2004 in Agrawal
+//! et al., "A Five-Year Study of File-System Metadata" (FAST 2007, section 1); one directory for each 64 files,
+//! anywhere in the tree. Files are written by calls of at most 1 MB; 64 MB of blocks and 10,000 inodes stay in memory.
 //!
-//! At 1, 3, 10, 30, 100 … million operations it prints, of the stretch since the line before: time of a processor for an operation
-//! and for a block written; and as it is then: files, use, aggregate layout score (of 100,000 files), resident memory.
+//! At 1, 3, 10, 30, 100 … million operations it prints, of the stretch since the line before: time of a processor for
+//! an operation and for a block written; and as it is then: files, use, aggregate layout score (of 100,000 files),
+//! resident memory.
 
 use anyhow::{Context, bail, ensure};
 use ffs::FileStore;
@@ -98,8 +100,8 @@ fn main() -> anyhow::Result<()> {
     let mut ageing = Ageing::new(settings)?;
     let g = *ageing.volume().geometry();
     println!(
-        "{} GB in {} groups, blocks of {} in fragments of {}, {options}, seed {seed}; files of {:.0} KB on average, half of them \
-         below {:.0}; made in {:.2} s, {:.0} MB",
+        "{} GB in {} groups, blocks of {} in fragments of {}, {options}, seed {seed}; files of {:.0} KB on average, \
+         half of them below {:.0}; made in {:.2} s, {:.0} MB",
         (g.size_frags << g.fshift) >> 30,
         g.ncg,
         g.bsize,

@@ -1,7 +1,7 @@
 //! Plans three days of use, and replays them in a directory: `cargo run -p fsage-aging --example age [DIRECTORY]`.
 //!
-//! Shows a planner ([`personality::plan`]) and the replayer ([`age`]). Without an argument it works in a temporary directory;
-//! the files stay in the one that you name, which must be empty.
+//! Shows a planner ([`personality::plan`]) and the replayer ([`age`]). Without an argument it works in a temporary
+//! directory; the files stay in the one that you name, which must be empty.
 
 use aging::age::{AgeOptions, AgeResult, Begin, Room, Session, age, identity};
 use aging::format::{PlanMeta, Reader};

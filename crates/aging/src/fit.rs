@@ -8,8 +8,8 @@ pub trait Cdf {
     fn below(&self, x: f64) -> f64;
 }
 
-/// The largest distance between a weighted sample's distribution and a given one: the Kolmogorov-Smirnov statistic where all weights are
-/// equal. Sorts the sample, `(value, weight)`, by value. 0 for an empty one.
+/// The largest distance between a weighted sample's distribution and a given one: the Kolmogorov-Smirnov statistic
+/// where all weights are equal. Sorts the sample, `(value, weight)`, by value. 0 for an empty one.
 pub fn ks(sample: &mut [(f64, f64)], cdf: &impl Cdf) -> f64 {
     sample.sort_unstable_by(|a, b| a.0.total_cmp(&b.0));
     let total: f64 = sample.iter().map(|s| s.1).sum();
@@ -26,7 +26,8 @@ pub fn ks(sample: &mut [(f64, f64)], cdf: &impl Cdf) -> f64 {
     worst
 }
 
-/// The largest distance between two cumulative distributions given as weights over the same ordered classes. 0 if one of them is empty.
+/// The largest distance between two cumulative distributions given as weights over the same ordered classes. 0 if one
+/// of them is empty.
 pub fn ks_of_classes(have: &[f64], want: &[f64]) -> f64 {
     let (all_have, all_want): (f64, f64) = (have.iter().sum(), want.iter().sum());
     if [all_have, all_want].iter().any(|all| *all <= 0.0 || all.is_nan()) {
@@ -57,8 +58,8 @@ mod tests {
         }
     }
 
-    /// The worked example of Massey, "The Kolmogorov-Smirnov Test for Goodness of Fit" (JASA 1951) is against a table we cannot
-    /// ship; these are by hand: the distance is at a jump of the sample, on either side of it.
+    /// The worked example of Massey, "The Kolmogorov-Smirnov Test for Goodness of Fit" (JASA 1951) is against a table
+    /// we cannot ship; these are by hand: the distance is at a jump of the sample, on either side of it.
     #[test]
     fn by_hand() {
         let ones = |xs: &[f64]| xs.iter().map(|x| (*x, 1.0)).collect::<Vec<_>>();
@@ -70,8 +71,8 @@ mod tests {
         assert_eq!(ks(&mut [], &Uniform), 0.0);
     }
 
-    /// Mean of sqrt(n) D for uniform samples tends to sqrt(pi/2) ln 2 = 0.8687 (Marsaglia, Tsang and Wang, JSS 2003); the 5 %
-    /// point of D at n = 100 is 0.13403 (Smirnov 1948; every table has it).
+    /// Mean of sqrt(n) D for uniform samples tends to sqrt(pi/2) ln 2 = 0.8687 (Marsaglia, Tsang and Wang, JSS 2003);
+    /// the 5 % point of D at n = 100 is 0.13403 (Smirnov 1948; every table has it).
     #[test]
     fn by_the_known_distribution() {
         use crate::model::rng;

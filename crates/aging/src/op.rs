@@ -26,12 +26,14 @@ pub enum OpKind {
     Symlink,
     /// Writes `size_bytes` bytes at the end of file `node`.
     Append,
-    /// Writes `size_bytes` bytes over existing ones of file `node`, from `offset_bytes`; the range lies within the file.
+    /// Writes `size_bytes` bytes over existing ones of file `node`, from `offset_bytes`; the range lies within the
+    /// file.
     Overwrite,
     /// Sets the length of file `node` to `size_bytes`, which is not more than it has. A file that is rewritten is a
     /// truncation to 0 and an append.
     Truncate,
-    /// Gives back the space of `size_bytes` bytes of file `node` from `offset_bytes`; the range lies within the file, its length stays.
+    /// Gives back the space of `size_bytes` bytes of file `node` from `offset_bytes`; the range lies within the file,
+    /// its length stays.
     PunchHole,
     /// Moves node `node` into directory `dir` (or renames it there).
     Rename,
@@ -39,8 +41,8 @@ pub enum OpKind {
     Fsync,
     /// Removes file or symbolic link `node`.
     Delete,
-    /// Reads `size_bytes` bytes of file `node` from `offset_bytes`; the range lies within the file. For file systems that go by what is
-    /// read.
+    /// Reads `size_bytes` bytes of file `node` from `offset_bytes`; the range lies within the file. For file systems
+    /// that go by what is read.
     Read,
 }
 

@@ -1,8 +1,8 @@
 //! Which names of a directory are taken, where a plan gives names.
 //!
-//! Of two nodes in one directory no two may have one name. Names that a plan gives are kept here; names derived from numbers
-//! ([`AgingOp::derived_name`](crate::AgingOp::derived_name)) differ by themselves, and are kept by nobody: they are taken where a name that is
-//! given looks like one.
+//! Of two nodes in one directory no two may have one name. Names that a plan gives are kept here; names derived from
+//! numbers ([`AgingOp::derived_name`](crate::AgingOp::derived_name)) differ by themselves, and are kept by nobody: they
+//! are taken where a name that is given looks like one.
 
 use crate::{AgingOp, NodeId};
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -17,8 +17,8 @@ pub(crate) struct Taken {
 }
 
 impl Taken {
-    /// Whether a node may have a name in a directory. `derived` answers whether a node is in that directory, is a directory if so
-    /// asked, and has no name of its own.
+    /// Whether a node may have a name in a directory. `derived` answers whether a node is in that directory, is a
+    /// directory if so asked, and has no name of its own.
     pub(crate) fn is_free(
         &self,
         (node, directory): (NodeId, bool),

@@ -1,7 +1,7 @@
 //! The tree that a workload has made so far: what makes an operation possible, and what it changes.
 //!
-//! Planners use it to keep their books, readers to refuse a workload whose operations contradict each other. Memory is that of
-//! the nodes alive.
+//! Planners use it to keep their books, readers to refuse a workload whose operations contradict each other. Memory is
+//! that of the nodes alive.
 
 use crate::taken::Taken;
 use crate::{AgingOp, NodeId, OpKind};

@@ -1,5 +1,6 @@
-//! What the programs in the kernel cost: a command's wall-clock time as it is and recorded, in turns, with the records thrown away.
-//! `cost ROUNDS COMMAND...`. What storing and understanding the records costs is not in it (validation/overhead.sh).
+//! What the programs in the kernel cost: a command's wall-clock time as it is and recorded, in turns, with the records
+//! thrown away. `cost ROUNDS COMMAND...`. What storing and understanding the records costs is not in it
+//! (validation/overhead.sh).
 
 use capture::{Options, Recorder};
 use posix::held::Held;

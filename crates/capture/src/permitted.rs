@@ -14,7 +14,8 @@ const CAP_BPF: u32 = 39;
 /// The first kernel that has all we use: `bpf_loop` came with 5.17.
 const OLDEST: (u32, u32) = (5, 17);
 
-/// The namespace in which all processes have the numbers that the kernel tells (`PROC_PID_INIT_INO` of `<linux/proc_ns.h>`).
+/// The namespace in which all processes have the numbers that the kernel tells (`PROC_PID_INIT_INO` of
+/// `<linux/proc_ns.h>`).
 const FIRST_PID_NAMESPACE: &str = "pid:[4026531836]";
 
 /// What recording in the kernel lacks here.
@@ -35,7 +36,8 @@ impl std::error::Error for Missing {}
 /// Whether recording in the kernel can be tried here.
 ///
 /// # Errors
-/// Something is missing: all of it is listed. The kernel may still refuse for a reason of its own; loading then says which.
+/// Something is missing: all of it is listed. The kernel may still refuse for a reason of its own; loading then says
+/// which.
 pub fn permitted() -> Result<(), Missing> {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let lockdown = std::fs::read_to_string("/sys/kernel/security/lockdown").unwrap_or_default();
@@ -77,15 +79,15 @@ fn missing(facts: &Facts<'_>) -> Vec<String> {
     }
     if !facts.has_btf {
         reasons.push(
-            "the kernel does not describe its types: /sys/kernel/btf/vmlinux is not there (CONFIG_DEBUG_INFO_BTF; in a container, \
-             mount /sys)"
+            "the kernel does not describe its types: /sys/kernel/btf/vmlinux is not there (CONFIG_DEBUG_INFO_BTF; in a \
+             container, mount /sys)"
                 .into(),
         );
     }
     if !facts.pid_namespace.is_empty() && facts.pid_namespace != FIRST_PID_NAMESPACE {
         reasons.push(
-            "fsage runs in a PID namespace of its own (a container), where processes have other numbers than the kernel tells: run \
-             fsage on the host; it records what runs in containers from there"
+            "fsage runs in a PID namespace of its own (a container), where processes have other numbers than the \
+             kernel tells: run fsage on the host; it records what runs in containers from there"
                 .into(),
         );
     }
@@ -104,13 +106,15 @@ fn missing(facts: &Facts<'_>) -> Vec<String> {
     }
     if !lacking.is_empty() {
         reasons.push(format!(
-            "fsage lacks {}: be root, or give it the capabilities once (setcap cap_bpf,cap_perfmon,cap_sys_ptrace+ep FSAGE)",
+            "fsage lacks {}: be root, or give it the capabilities once (setcap cap_bpf,cap_perfmon,cap_sys_ptrace+ep \
+             FSAGE)",
             lacking.join(", ")
         ));
     }
     if facts.lockdown.contains("[confidentiality]") {
         reasons.push(
-            "the kernel is locked down (confidentiality): it lets no program read kernel memory; see /sys/kernel/security/lockdown"
+            "the kernel is locked down (confidentiality): it lets no program read kernel memory; see \
+             /sys/kernel/security/lockdown"
                 .into(),
         );
     }

@@ -70,7 +70,8 @@ const ROUNDS_MAX: usize = 100;
 /// How to record.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Options {
-    /// Bytes of the buffer between the kernel and us; a power of two of at least 4096. What does not fit is lost, and counted.
+    /// Bytes of the buffer between the kernel and us; a power of two of at least 4096. What does not fit is lost, and
+    /// counted.
     pub buffer_bytes: u32,
 }
 
@@ -138,8 +139,8 @@ impl std::fmt::Debug for Recorder {
 }
 
 impl Recorder {
-    /// Loads the recorder into the kernel and starts it. When it returns, the target's calls are recorded; of a command, those from
-    /// the execve on that runs it.
+    /// Loads the recorder into the kernel and starts it. When it returns, the target's calls are recorded; of a
+    /// command, those from the execve on that runs it.
     ///
     /// # Errors
     /// What is missing, what the kernel refuses, or a target that is not there.
@@ -165,7 +166,8 @@ impl Recorder {
     }
 
     /// Takes in processes and their descendants. The programs run already: what they fork meanwhile is taken in by the
-    /// kernel, and looking again until nothing new is found closes the race with what was forked before its parent was known.
+    /// kernel, and looking again until nothing new is found closes the race with what was forked before its parent was
+    /// known.
     fn want_all(&mut self, pids: &[u32]) -> Result<(), CaptureError> {
         let mut known: Vec<u32> = Vec::new();
         for _ in 0..ROUNDS_MAX {
@@ -203,7 +205,8 @@ impl Recorder {
         wanted.is_empty()
     }
 
-    /// Hands over the records that are there, in chunks of whole records, and returns how many bytes these were. Never waits.
+    /// Hands over the records that are there, in chunks of whole records, and returns how many bytes these were. Never
+    /// waits.
     pub fn drain(&mut self, sink: &mut dyn FnMut(&[u8])) -> usize {
         let mut drained = 0;
         while let Some(record) = self.ring.next() {

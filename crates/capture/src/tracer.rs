@@ -12,8 +12,8 @@ use trace::record::{Drained, Ending, RecordError, Target, Tracer, Tracing};
 use trace::spool::Notation;
 use trace::strace::ImportOptions;
 
-/// How long records gather before they are read. Nobody is woken for a record: waking costs the program's processor more than the
-/// record does.
+/// How long records gather before they are read. Nobody is woken for a record: waking costs the program's processor
+/// more than the record does.
 const GATHER: Duration = Duration::from_millis(5);
 
 /// The recorder in the kernel, found to be permitted.

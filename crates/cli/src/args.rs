@@ -58,8 +58,8 @@ impl Command {
         matches!(self, Command::Quickstart(_))
     }
 
-    /// Whether a signal may end it wherever it is: it works something out and says it, and makes nothing but files that take their place
-    /// when they are whole.
+    /// Whether a signal may end it wherever it is: it works something out and says it, and makes nothing but files that
+    /// take their place when they are whole.
     pub fn ends_at_once(&self) -> bool {
         use Command::{Completions, Drive, Dump, Export, Inspect, Layout, Man, Predict, Reproduce};
         match self {

@@ -1,6 +1,7 @@
 //! Why two arguments do not go together: what clap's refusal is told with.
 //!
-//! A conflict is declared where its argument is. Its reason stands here, and a test holds this list to those declarations.
+//! A conflict is declared where its argument is. Its reason stands here, and a test holds this list to those
+//! declarations.
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 
@@ -26,10 +27,10 @@ const fn reason(
 }
 
 /// What a tree that has been benchmarked is not.
-const BENCH_LEAVES_TRACES: &str = "a benchmark leaves traces in the aged file system, and what was kept would not be what the plan leads to; \
-     run it twice, once with --bench and once without: one plan and one seed age alike";
-const ONE_SUBJECT: &str = "a recording has one subject: a command that it starts, processes that run (--pid), a control group (--cgroup), \
-     or a mount (--mount); record each by itself";
+const BENCH_LEAVES_TRACES: &str = "a benchmark leaves traces in the aged file system, and what was kept would not be \
+     what the plan leads to; run it twice, once with --bench and once without: one plan and one seed age alike";
+const ONE_SUBJECT: &str = "a recording has one subject: a command that it starts, processes that run (--pid), a \
+     control group (--cgroup), or a mount (--mount); record each by itself";
 const ONE_VIEW: &str = "each shows something else of a file; run it once for each";
 const ONE_MODE: &str = "each does something else with a sweep; run it once for each";
 const SWEEP_MODES: &[&str] = &["--status", "--report", "--tasks", "--collect", "--dask"];
@@ -38,57 +39,73 @@ const SWEEP_MODES: &[&str] = &["--status", "--report", "--tasks", "--collect", "
 const REASONS: &[Reason] = &[
     reason("age", "--bench", &["--keep", "--image"], BENCH_LEAVES_TRACES),
     reason("age", "--bench", &["--resume"],
-        "what is gone on with is kept, and a benchmark leaves traces in it; when it has ended, run fsage bench on it and on a fresh one, and fsage bench --compare"),
+        "what is gone on with is kept, and a benchmark leaves traces in it; when it has ended, run fsage bench on it \
+         and on a fresh one, and fsage bench --compare"),
     reason("age", "--like", &["--plan"], "a run has one plan: --plan names it, --like has it made; leave one out"),
     reason("age", "--years", &["--days"], "both say how long it is aged; leave one out"),
     reason("age", "--resume",
-        &["TARGET", "--plan", "--like", "--data", "--writers", "--chunk", "--on-full", "--days", "--look-ahead", "--room", "--real-time",
-          "--checkpoint-every", "--survey-every", "--snapshots-every", "--snapshots-blocks", "--seed", "--keep", "--output"],
+        &["TARGET", "--plan", "--like", "--data", "--writers", "--chunk", "--on-full", "--days", "--look-ahead",
+            "--room", "--real-time",
+          "--checkpoint-every", "--survey-every", "--snapshots-every", "--snapshots-blocks", "--seed", "--keep",
+          "--output"],
         "a run goes on as it was begun: target, plan and options are in its state; leave them out"),
     reason("bench", "--compare", &["seqfile", "hotfiles", "scan", "COMMAND"],
         "--compare is about results that are there; run the benchmark first, with --json or -o"),
     reason("bench hotfiles", "--share", &["--newer-days", "--list"], "each says which files are hot; leave one out"),
     reason("bench hotfiles", "--list", &["--newer-days"], "each says which files are hot; leave one out"),
     reason("bench netnews", "--whole", &["--quick"], "--whole is the study's size, --quick a small one; leave one out"),
-    reason("crash", "--state", &["--states"], "--state makes one state again, --states ends a search for many; leave one out"),
+    reason("crash", "--state", &["--states"], "--state makes one state again, --states ends a search for many; leave \
+        one out"),
     reason("crash", "--longest", &["--ops", "--workload"],
-        "--longest is about sequences that are drawn; --ops and --workload say which operations there are; leave it out"),
-    reason("export", "--anonymise", &["--format"], "it writes a profile again, and that has one format; export what it wrote with --format"),
+        "--longest is about sequences that are drawn; --ops and --workload say which operations there are; leave it \
+         out"),
+    reason("export", "--anonymise", &["--format"], "it writes a profile again, and that has one format; export what it \
+        wrote with --format"),
     reason("fsck", "-n", &["--repair"], "-n changes nothing; leave one out"),
     reason("fsck", "--copy", &["--in-place"], "--copy repairs a copy, --in-place the image itself; leave one out"),
-    reason("fsck", "--revert", &["--repair", "-n"], "--revert takes a repair back and checks nothing; run it by itself"),
+    reason("fsck", "--revert", &["--repair", "-n"], "--revert takes a repair back and checks nothing; run it by \
+        itself"),
     reason("fsck", "--background", &["--repair", "-n"],
-        "the check in the background gives back what a crash of Soft Updates has left, in the image itself; for anything else unmount it and leave --background out"),
+        "the check in the background gives back what a crash of Soft Updates has left, in the image itself; for \
+         anything else unmount it and leave --background out"),
     reason("fsck", "--background", &["--revert"], "--revert takes a repair back and checks nothing; run it by itself"),
     reason("inspect", "--snapshot", &["--rows"], ONE_VIEW),
     reason("inspect", "--latency", &["--rows", "--snapshot"], ONE_VIEW),
     reason("inspect", "--against", &["--rows", "--snapshot", "--latency"], ONE_VIEW),
     reason("layout", "--compare", &["TARGET"], "--compare names its two targets itself: --compare A B"),
     reason("layout", "--series", &["TARGET", "--compare"], "--series shows surveys that are there; run it by itself"),
-    reason("layout", "--output", &["--compare"], "-o writes one survey, and a comparison has two; survey each with -o, then compare the files"),
+    reason("layout", "--output", &["--compare"], "-o writes one survey, and a comparison has two; survey each with -o, \
+        then compare the files"),
     reason("measure", "--quick", &["--full"], "each says how thorough it is; leave one out"),
     reason("mkfs ffs", "--cpg", &["--fpg"], "each says how large a cylinder group is; leave one out"),
     reason("mkfs ffs", "--ipg", &["--density"], "each says how many inodes there are; leave one out"),
     reason("mount", "--snapshot", &["--read-only"], "a snapshot is a new file; mount the image for writing"),
-    reason("mount", "--log", &["--foreground"], "in the foreground messages go to standard error; send that to the file: 2> FILE"),
+    reason("mount", "--log", &["--foreground"], "in the foreground messages go to standard error; send that to the \
+        file: 2> FILE"),
     reason("plan geriatrix", "--converge", &["--churn-bytes", "--turnovers"], "each says when to stop; leave one out"),
-    reason("plan geriatrix", "--turnovers-max", &["--churn-bytes", "--turnovers"], "it is a limit for --converge; leave it out"),
+    reason("plan geriatrix", "--turnovers-max", &["--churn-bytes", "--turnovers"], "it is a limit for --converge; \
+        leave it out"),
     reason("plan geriatrix", "--turnovers", &["--churn-bytes"], "each says when to stop; leave one out"),
     reason("plan personality", "--personality", &["NAME"], "both name the personality; leave one out"),
     reason("plan personality", "--list", &[], "it prints what there is and makes no plan; run it by itself"),
     reason("plan personality", "--show", &[], "it prints a personality's file and makes no plan; run it by itself"),
     reason("plan personality", "--years", &["--days"], "both say how long the plan is; leave one out"),
     reason("plan personality", "--fill", &["--utilisation"], "both say how full it is at the end; leave one out"),
-    reason("plan personality", "--operations-per-day", &["--churn"], "both say how much is done in a day; leave one out"),
+    reason("plan personality", "--operations-per-day", &["--churn"], "both say how much is done in a day; leave one \
+        out"),
     reason("predict", "--check", &["--stages-in", "--initial", "--pace"],
-        "a check replays the recorded calls from cold caches and as fast as possible, and so must the prediction be; leave it out"),
+        "a check replays the recorded calls from cold caches and as fast as possible, and so must the prediction be; \
+         leave it out"),
     reason("predict", "--stages-in", &["--stages-out", "--cache-sizes", "--processors"],
-        "what is in the directory is priced as it is: no stage runs that could be written out or have other caches, and no run time is predicted; leave one out"),
+        "what is in the directory is priced as it is: no stage runs that could be written out or have other caches, \
+         and no run time is predicted; leave one out"),
     reason("record", "--pid", &["CMD"], ONE_SUBJECT),
     reason("record", "--cgroup", &["CMD", "--pid"], ONE_SUBJECT),
     reason("record", "--mount", &["CMD", "--pid", "--cgroup"], ONE_SUBJECT),
-    reason("reproduce", "--full", &["--quick"], "--full varies more of what was not published, --quick hardly anything; leave one out"),
-    reason("reproduce", "--list", &["KEY", "--quick", "--full", "--seed", "--seeds"], "--list shows what there is, and runs nothing; leave one out"),
+    reason("reproduce", "--full", &["--quick"], "--full varies more of what was not published, --quick hardly \
+        anything; leave one out"),
+    reason("reproduce", "--list", &["KEY", "--quick", "--full", "--seed", "--seeds"], "--list shows what there is, and \
+        runs nothing; leave one out"),
     reason("sweep", "--list", &["--dry-run", "--status", "--report", "--tasks", "--collect", "--dask"], ONE_MODE),
     reason("sweep", "--dry-run", SWEEP_MODES, ONE_MODE),
     reason("sweep", "--status", &["--report", "--tasks", "--collect", "--dask"], ONE_MODE),

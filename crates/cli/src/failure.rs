@@ -118,8 +118,8 @@ pub fn bad_input(message: impl Into<String>) -> Failure {
     Failure::new(Kind::BadInput, message)
 }
 
-/// Says what is wrong with the command line, or shows the help asked for, and exits. An argument may be the name of somebody else's
-/// file: what drives a terminal is escaped, where there is such a thing, for the price of the colours.
+/// Says what is wrong with the command line, or shows the help asked for, and exits. An argument may be the name of
+/// somebody else's file: what drives a terminal is escaped, where there is such a thing, for the price of the colours.
 pub fn usage_of(error: &clap::Error) -> ! {
     let hidden = |arg: std::ffi::OsString| arg.to_string_lossy().chars().any(units::text::is_hidden);
     if !error.use_stderr() || !std::env::args_os().any(hidden) {

@@ -77,8 +77,8 @@ fn seed(matches: &ArgMatches) -> Option<u64> {
     matches.try_get_one::<u64>("seed").ok().flatten().copied()
 }
 
-/// Now, or the time that SOURCE_DATE_EPOCH says (<https://reproducible-builds.org/specs/source-date-epoch/>), so that the same run has the
-/// same bytes.
+/// Now, or the time that SOURCE_DATE_EPOCH says (<https://reproducible-builds.org/specs/source-date-epoch/>), so that
+/// the same run has the same bytes.
 fn time(epoch: Option<&str>) -> String {
     let now = || SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
     let seconds = epoch.and_then(|text| text.trim().parse().ok()).unwrap_or_else(now);

@@ -20,8 +20,8 @@ pub struct ResultArgs {
     /// Write a self-contained HTML report with plots.
     #[arg(long, value_name = "FILE")]
     pub html: Option<PathBuf>,
-    /// Write everything into a directory: result.json, each table as CSV, all figures as one long table (long.csv, long.parquet),
-    /// report.html and report.md. Files of an earlier result there are replaced.
+    /// Write everything into a directory: result.json, each table as CSV, all figures as one long table (long.csv,
+    /// long.parquet), report.html and report.md. Files of an earlier result there are replaced.
     #[arg(long, short, value_name = "DIR")]
     pub output: Option<PathBuf>,
 }
@@ -166,7 +166,8 @@ pub fn for_workload(path: &Path, overwrite: bool) -> failure::Result<()> {
     let extension = path.extension().and_then(|extension| extension.to_str()).unwrap_or_default();
     if OTHERS.contains(&extension) {
         return Err(failure::usage(format!(
-            "{}: a workload profile is a directory NAME.workload, and a name that ends in .{extension} says that it is something else",
+            "{}: a workload profile is a directory NAME.workload, and a name that ends in .{extension} says that it is \
+             something else",
             shown(path)
         )));
     }

@@ -44,8 +44,9 @@ fn style(has_total: bool) -> ProgressStyle {
     style.with_key("left", Left::default())
 }
 
-/// How long a stage still takes if its other steps take as long as those behind it, on average. indicatif's own estimate weighs the latest
-/// steps most and grows while one lasts: where steps differ (experiments) it said days where there were seconds.
+/// How long a stage still takes if its other steps take as long as those behind it, on average. indicatif's own
+/// estimate weighs the latest steps most and grows while one lasts: where steps differ (experiments) it said days where
+/// there were seconds.
 #[derive(Clone, Debug, Default)]
 struct Left {
     /// Where the stage was when it was first looked at, and when.

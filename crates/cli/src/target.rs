@@ -49,8 +49,8 @@ pub fn open(target: &Target, options: &WorkspaceOptions) -> Result<Box<dyn Site>
     let Target::Lab(text) = target else {
         if let Some(why) = posix::contain::refused() {
             progress::note(&format!(
-                "no user namespace for an ordinary user here ({why}): each path is walked by openat2(2) first, which the times of \
-                 calls on paths count; run as root for times without that"
+                "no user namespace for an ordinary user here ({why}): each path is walked by openat2(2) first, which \
+                 the times of calls on paths count; run as root for times without that"
             ));
         }
         return Ok(Box::new(Workspace::open(target, options)?));

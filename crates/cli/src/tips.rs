@@ -32,7 +32,8 @@ pub fn add(mut error: clap::Error, command: &clap::Command, arguments: &[OsStrin
             };
             let of_age = arguments.get(1).is_some_and(|word| word == "age");
             if of_age && missing.iter().any(|argument| argument.starts_with("--plan")) {
-                let tip = "--like home has a plan made for this target (fsage plan personality --list shows what else there is)";
+                let tip = "--like home has a plan made for this target (fsage plan personality --list shows what else \
+                    there is)";
                 error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![tip.into()]));
             }
         }

@@ -8,7 +8,8 @@ use serde::{Deserialize, Serialize};
 pub struct FileCheck {
     /// Length in bytes.
     pub bytes: u64,
-    /// Where the footer begins. The checksums of the row groups before it are in the footer ([`ROW_GROUPS_KEY`](crate::ROW_GROUPS_KEY)).
+    /// Where the footer begins. The checksums of the row groups before it are in the footer
+    /// ([`ROW_GROUPS_KEY`](crate::ROW_GROUPS_KEY)).
     pub footer_at_byte: u64,
     /// CRC-32C of the bytes from there to the end, eight hexadecimal digits.
     pub footer_crc32c: String,

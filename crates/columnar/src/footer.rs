@@ -13,7 +13,8 @@ const ROW_GROUP_ROWS_MAX: i64 = 1 << 20;
 const ROW_GROUP_BYTES_MAX: u64 = 1 << 30;
 const FOOTER_BYTES_MAX: u64 = 64 << 20;
 
-/// Columns, and groups of columns. The decoder calls itself for each group in a group, and a stack is short. No file of ours has a tenth.
+/// Columns, and groups of columns. The decoder calls itself for each group in a group, and a stack is short. No file of
+/// ours has a tenth.
 const SCHEMA_ELEMENTS_MAX: usize = 1_000;
 
 /// One row group: its bytes and, where the file is checked, their checksum.
@@ -25,8 +26,8 @@ pub(crate) struct RowGroup {
     pub rows: usize,
 }
 
-/// Runs the Parquet decoder. It is meant to report damage as errors, but files from elsewhere (unchecked ones) may still find a
-/// panic in it; that must not take the program down.
+/// Runs the Parquet decoder. It is meant to report damage as errors, but files from elsewhere (unchecked ones) may
+/// still find a panic in it; that must not take the program down.
 pub(crate) fn guarded<T>(decode: impl FnOnce() -> Result<T, ParquetError>) -> Result<T, ParquetError> {
     catch_unwind(AssertUnwindSafe(decode))
         .unwrap_or_else(|_| Err(ParquetError::General("the Parquet decoder gave up on damaged data".into())))
@@ -86,8 +87,9 @@ fn check_codecs(source: &Source, metadata: &ParquetMetaData) -> Result<(), FileE
     Err(FileError::schema(&source.path, &other.column_path().string(), message))
 }
 
-/// How many elements the schema of a footer has, before anything is decoded. A footer is a structure in Thrift's compact protocol, and begins with
-/// its fields 1, the version, and 2, the list of elements; the decoder takes no list but the first.
+/// How many elements the schema of a footer has, before anything is decoded. A footer is a structure in Thrift's
+/// compact protocol, and begins with its fields 1, the version, and 2, the list of elements; the decoder takes no list
+/// but the first.
 fn schema_elements(footer: &[u8]) -> Option<usize> {
     // A field's distance from the one before, and its type: a number, a list.
     const VERSION: u8 = 0x15;

@@ -14,7 +14,8 @@ pub struct Format {
     pub version: u32,
     /// The oldest that is read; older ones, and newer ones than are written, are refused.
     pub oldest: u32,
-    /// Key of the footer that states the version: the number alone, or a description (JSON) with a field `version`. `None`: a file beside it does.
+    /// Key of the footer that states the version: the number alone, or a description (JSON) with a field `version`.
+    /// `None`: a file beside it does.
     pub key: Option<&'static str>,
     /// What to do where there is no such file, as a clause.
     pub missing: &'static str,

@@ -17,15 +17,17 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// What the footer or a row group may cost while it is read, decoder included. What we write costs a fortieth. It cannot be much less: the decoder's
-/// buffers double as they grow, so that the names of [`NAMES_BYTES`] that a small row group may hold take up to three times that.
+/// What the footer or a row group may cost while it is read, decoder included. What we write costs a fortieth. It
+/// cannot be much less: the decoder's buffers double as they grow, so that the names of [`NAMES_BYTES`] that a small
+/// row group may hold take up to three times that.
 const READING_BYTES_MAX: usize = 1 << 30;
 
 /// Bytes of names that one pass over a file may have beyond [`NAMES_PER_BYTE`]: what any machine can keep.
 const NAMES_BYTES: u64 = 256 << 20;
 
-/// Bytes of names for each byte of their file: the longest path that one call takes (`PATH_MAX`), in a row of four bytes. Whoever reads keeps each
-/// name, and one that differs from the name before it in its last byte costs its file next to nothing, however long it is.
+/// Bytes of names for each byte of their file: the longest path that one call takes (`PATH_MAX`), in a row of four
+/// bytes. Whoever reads keeps each name, and one that differs from the name before it in its last byte costs its file
+/// next to nothing, however long it is.
 const NAMES_PER_BYTE: u64 = 1024;
 
 /// How many bytes of names may still come out of a file ([`ParquetIn::room_for_names`]).
@@ -88,8 +90,8 @@ pub struct ParquetIn {
 }
 
 impl ParquetIn {
-    /// Opens the file, verifies its footer and checks that it states the format and its version. `schema` maps the file's own schema
-    /// to the one to decode to, or says what is wrong with it ([`as_stored`](crate::as_stored)).
+    /// Opens the file, verifies its footer and checks that it states the format and its version. `schema` maps the
+    /// file's own schema to the one to decode to, or says what is wrong with it ([`as_stored`](crate::as_stored)).
     ///
     /// # Errors
     /// [`FileError`], naming the place.
@@ -154,7 +156,8 @@ impl ParquetIn {
         self.room(NAMES_PER_BYTE)
     }
 
-    /// What one pass over the file may have of what its reader keeps: as much as any machine can, and so many bytes for each of the file's.
+    /// What one pass over the file may have of what its reader keeps: as much as any machine can, and so many bytes for
+    /// each of the file's.
     pub fn room(&self, per_byte: u64) -> NameRoom {
         NameRoom { left_bytes: NAMES_BYTES.saturating_add(self.source.len.saturating_mul(per_byte)), per_byte }
     }
@@ -175,7 +178,8 @@ impl ParquetIn {
         let per_byte = room.per_byte;
         let left = room.left_bytes.checked_sub(bytes as u64).ok_or_else(|| {
             let message = format!(
-                "its {what} unpack to more than {NAMES_BYTES} bytes and {per_byte} for each of its own, which no {of}'s do"
+                "its {what} unpack to more than {NAMES_BYTES} bytes and {per_byte} for each of its own, which no \
+                 {of}'s do"
             );
             self.corrupt("whole file", message)
         })?;
@@ -231,8 +235,8 @@ impl ParquetIn {
         format!("row group {group} (bytes {} to {}){column}", bytes.start, bytes.end)
     }
 
-    /// Rows as Arrow record batches, at least one to a row group, each verified as it is read: only the columns named, in the file's order, or all
-    /// where none are. `go_on` is asked before each row group.
+    /// Rows as Arrow record batches, at least one to a row group, each verified as it is read: only the columns named,
+    /// in the file's order, or all where none are. `go_on` is asked before each row group.
     ///
     /// # Errors
     /// A column that the file does not have; a damaged or unreadable row group, named; `go_on` said no.

@@ -37,8 +37,8 @@ pub fn properties() -> WriterPropertiesBuilder {
         .set_statistics_enabled(EnabledStatistics::Chunk)
 }
 
-/// The same with a column that is stored in this encoding and not as places in a dictionary. A column within another is named with a dot, as Parquet
-/// has it: `entries.list.item.weight`.
+/// The same with a column that is stored in this encoding and not as places in a dictionary. A column within another is
+/// named with a dot, as Parquet has it: `entries.list.item.weight`.
 pub fn encoded(properties: WriterPropertiesBuilder, column: &str, encoding: Encoding) -> WriterPropertiesBuilder {
     let column = ColumnPath::new(column.split('.').map(str::to_owned).collect());
     properties.set_column_dictionary_enabled(column.clone(), false).set_column_encoding(column, encoding)

@@ -55,7 +55,8 @@ impl FfsSubject {
         self
     }
 
-    /// Recovered by the check in the background: mounted as it is, checked by a snapshot, and unmounted. Only under Soft Updates.
+    /// Recovered by the check in the background: mounted as it is, checked by a snapshot, and unmounted. Only under
+    /// Soft Updates.
     #[must_use]
     pub fn in_background(mut self) -> FfsSubject {
         self.in_background = true;

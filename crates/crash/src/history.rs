@@ -1,5 +1,5 @@
-//! What happened, with everything that a crash may be measured by: the log of writes, the tree after each call, what each file held,
-//! and what was promised when.
+//! What happened, with everything that a crash may be measured by: the log of writes, the tree after each call, what
+//! each file held, and what was promised when.
 
 use crate::names::{NamesOverTime, all_entries};
 use crate::{Content, Found, Identity, Kind, Op, Tree};

@@ -91,7 +91,8 @@ impl Subject for LfsSubject {
             return Err(Unrecoverable(format!("the check after rolling forward: {}", problem.message)));
         }
         let found = look(&self.open(ReadOnly(disk), Checkpoint::Newer)?)?;
-        // 4.4BSD and NetBSD roll forward from the older superblock; and a superblock that was being written may be none.
+        // 4.4BSD and NetBSD roll forward from the older superblock; and a superblock that was being written may be
+        // none.
         let older = self.open(ReadOnly(disk), Checkpoint::Older).and_then(|image| look(&image));
         let older = older.map_err(|Unrecoverable(why)| Unrecoverable(format!("from the older superblock: {why}")))?;
         if older != found {

@@ -1,12 +1,14 @@
 //! Crashes of a file system in the laboratory: made, recovered from, checked and counted.
 //!
-//! What lives here: operations and sequences of them ([`Op`], [`sequence`]), a laboratory that keeps a history of what it is asked
-//! for, with everything that a crash may be measured by ([`Watched`], [`History`]), what is known of a file system's recovery and
-//! promises ([`Subject`]), the verdict on a state ([`Verdict`]), the search through the states of many sequences ([`search()`]), the
-//! shortest sequence that still fails ([`minimise()`]), and single crashes drawn over one run ([`trials()`]). What may not: which states a drive allows, which is [`device::crash`]'s;
-//! recovery and checks themselves, which are the file systems'.
+//! What lives here: operations and sequences of them ([`Op`], [`sequence`]), a laboratory that keeps a history of what
+//! it is asked for, with everything that a crash may be measured by ([`Watched`], [`History`]), what is known of a file
+//! system's recovery and promises ([`Subject`]), the verdict on a state ([`Verdict`]), the search through the states of
+//! many sequences ([`search()`]), the shortest sequence that still fails ([`minimise()`]), and single crashes drawn
+//! over one run ([`trials()`]). What may not: which states a drive allows, which is [`device::crash`]'s; recovery and
+//! checks themselves, which are the file systems'.
 //!
-//! A history's base is an image; its log of writes is the laboratory's. docs/crash.md explains the model and the verdicts.
+//! A history's base is an image; its log of writes is the laboratory's. docs/crash.md explains the model and the
+//! verdicts.
 
 mod campaign;
 mod content;

@@ -1,7 +1,7 @@
 //! The shortest sequence that still fails, and of its failing states the one with the fewest lost sectors.
 //!
-//! Delta debugging (Zeller and Hildebrandt, IEEE TSE 28(2), 2002) over operations: halves, quarters and so on are left out as long as
-//! what is left fails in the same way. Then every state of what is left is looked at.
+//! Delta debugging (Zeller and Hildebrandt, IEEE TSE 28(2), 2002) over operations: halves, quarters and so on are left
+//! out as long as what is left fails in the same way. Then every state of what is left is looked at.
 
 use crate::search::{Ran, Settings, Start, explore, run_ops};
 use crate::{Class, CrashError, Failure, Op, Subject};

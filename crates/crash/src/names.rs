@@ -1,4 +1,5 @@
-//! When each name led where in a history: what a verdict asks for again and again, looked up instead of searched for in every tree.
+//! When each name led where in a history: what a verdict asks for again and again, looked up instead of searched for in
+//! every tree.
 
 use crate::{Identity, Tree};
 use std::collections::BTreeMap;

@@ -140,7 +140,8 @@ impl FromStr for Op {
             "wait" => (Op::Wait { ms: number(1)? }, 2),
             _ => {
                 return Err(wrong(
-                    "there are create, mkdir, symlink, write, truncate, rename, link, unlink, rmdir, fsync, sync and wait",
+                    "there are create, mkdir, symlink, write, truncate, rename, link, unlink, rmdir, fsync, sync and \
+                     wait",
                 ));
             }
         };
@@ -175,8 +176,8 @@ mod tests {
 
     #[test]
     fn operations_come_back() {
-        let text = "create a; mkdir d; symlink a%20b d/l; write a 512 3000; truncate a 7; rename a d/b; link d/b c; unlink c; \
-                    rmdir d; fsync d/b; sync; wait 31000";
+        let text = "create a; mkdir d; symlink a%20b d/l; write a 512 3000; truncate a 7; rename a d/b; link d/b c; \
+                    unlink c; rmdir d; fsync d/b; sync; wait 31000";
         let ops = parse_ops(text).unwrap();
         assert_eq!(shown_ops(&ops), text);
         assert!(matches!(&ops[2], Op::Symlink { target, .. } if target == "a b"));

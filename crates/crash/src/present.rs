@@ -4,7 +4,8 @@ use crate::{Campaign, Class, OpenWrite, Replayed, Undone};
 use document::{Cell, Document, Table};
 use units::show;
 
-/// What a search through the states of crashes has found. `command` is the beginning of the command that makes a state again.
+/// What a search through the states of crashes has found. `command` is the beginning of the command that makes a state
+/// again.
 pub fn crashes(found: &Campaign, command: &str) -> Document {
     let mut document = Document::new(format!("Crashes of {}", found.target));
     let tally = &found.tally;

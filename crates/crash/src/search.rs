@@ -1,7 +1,8 @@
 //! Searching the states of many sequences.
 //!
-//! Sequences are numbered. Several are looked at at the same time, and what they give is taken in the order of their numbers: how many
-//! threads there are changes nothing in the result. A state that is known with the same measure is not looked at again.
+//! Sequences are numbered. Several are looked at at the same time, and what they give is taken in the order of their
+//! numbers: how many threads there are changes nothing in the result. A state that is known with the same measure is
+//! not looked at again.
 
 use crate::judge::{Class, Verdict, judge};
 use crate::{CrashError, Found, History, Op, Recovered, Subject, Tally, Undone, Unrecoverable, Watched};
@@ -258,8 +259,8 @@ fn without_promise(recovered: Result<Recovered, Unrecoverable>) -> Result<Recove
     recovered.map(|recovered| Recovered { beyond: None, ..recovered })
 }
 
-/// Uses what was recovered: mounts it, lets the power fail, mounts and unmounts it. Nothing is to be repaired then, and everything
-/// still there.
+/// Uses what was recovered: mounts it, lets the power fail, mounts and unmounts it. Nothing is to be repaired then, and
+/// everything still there.
 fn use_again<S: Subject>(subject: &S, disk: &Disk<Frozen>, expected: &Found) -> Result<(), Unrecoverable> {
     let mut overlay = Overlay::new(disk);
     subject.recover(&mut overlay)?;
@@ -337,8 +338,8 @@ impl Outcome {
     }
 }
 
-/// Searches the states of histories: `history` makes the one of a number, `None` behind the last; each is looked at in `parts`
-/// parts. `go_on` is told of the tally now and then.
+/// Searches the states of histories: `history` makes the one of a number, `None` behind the last; each is looked at in
+/// `parts` parts. `go_on` is told of the tally now and then.
 ///
 /// # Errors
 /// A history cannot be made, or a store not be read.

@@ -205,8 +205,8 @@ impl Names {
     }
 }
 
-/// All sequences of `length` operations over the few names, after what [`prologue`] has made; one that promises nothing new at its
-/// end is left out, since another one stands for it.
+/// All sequences of `length` operations over the few names, after what [`prologue`] has made; one that promises nothing
+/// new at its end is left out, since another one stands for it.
 pub fn all(length: u32, block_bytes: u32) -> Vec<Vec<Op>> {
     let mut sequences = Vec::new();
     let start = Names::after(&prologue(block_bytes));

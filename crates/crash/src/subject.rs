@@ -13,13 +13,13 @@ pub enum Names {
     AtReturn,
     /// After a sync of the file system.
     AfterSync,
-    /// After a sync of the file system, each entry of a directory by itself: nothing says whether a directory has moved before
-    /// something was made in it.
+    /// After a sync of the file system, each entry of a directory by itself: nothing says whether a directory has moved
+    /// before something was made in it.
     Entries,
     /// After a sync, or an fsync of what is named; operations are recovered in their order, wholly or not at all.
     InOrder,
-    /// The same of names, lengths and attributes: a log of metadata. An fsync of anything promises all names until then. Data are
-    /// written in any order.
+    /// The same of names, lengths and attributes: a log of metadata. An fsync of anything promises all names until
+    /// then. Data are written in any order.
     Journaled {
         /// Whether operations on names are promised when they return.
         at_return: bool,

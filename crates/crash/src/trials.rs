@@ -1,7 +1,7 @@
 //! Trials: one run, crashed at moments that are drawn, once at each, as somebody does who pulls the plug.
 //!
-//! A search looks for states that are bad, and counts each once. Trials say how often a crash is bad: a state that the disk is in for
-//! long counts as often as it is met.
+//! A search looks for states that are bad, and counts each once. Trials say how often a crash is bad: a state that the
+//! disk is in for long counts as often as it is met.
 
 use crate::judge::{Class, judge};
 use crate::{CrashError, History, Subject};
@@ -51,7 +51,8 @@ pub struct Trial {
     pub exposed: bool,
 }
 
-/// Crashes a run at moments that are drawn, and judges what recovery makes of each; in the order of time. `go_on` is asked before each.
+/// Crashes a run at moments that are drawn, and judges what recovery makes of each; in the order of time. `go_on` is
+/// asked before each.
 ///
 /// # Errors
 /// A store cannot be read, the history was too long for memory before the run was over, or `go_on` says no.

@@ -39,7 +39,8 @@ pub struct Watched<V: Volume> {
     promised: Vec<Identity>,
     /// Whether a log's checksums see the same in all data.
     pub alike: bool,
-    /// Whether the history begins anew when the caches are emptied: what was done until then made the state that it begins with.
+    /// Whether the history begins anew when the caches are emptied: what was done until then made the state that it
+    /// begins with.
     pub begins_cold: bool,
 }
 
@@ -65,8 +66,8 @@ pub(crate) fn events(log: Vec<LogEntry>, before: u64) -> Vec<Event> {
 }
 
 impl<V: Volume> Watched<V> {
-    /// Mounts a disk that shows `seen`. What mounting writes is there before the history begins. The stamps of data name calls from
-    /// `stamp_from` on.
+    /// Mounts a disk that shows `seen`. What mounting writes is there before the history begins. The stamps of data
+    /// name calls from `stamp_from` on.
     ///
     /// # Errors
     /// It cannot be mounted.
@@ -603,7 +604,8 @@ where
 
     /// Processes take turns, call by call.
     fn run(&mut self, processes: Vec<Box<dyn Process + '_>>) -> io::Result<()> {
-        // Of each the outcome of its last call, and whether a pause of it is over: that is progress, too, which others may wait for.
+        // Of each the outcome of its last call, and whether a pause of it is over: that is progress, too, which others
+        // may wait for.
         let mut processes: Vec<(Box<dyn Process + '_>, Option<Outcome>, bool)> =
             processes.into_iter().map(|process| (process, None, false)).collect();
         while !processes.is_empty() {

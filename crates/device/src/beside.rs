@@ -1,4 +1,5 @@
-//! Two devices behind one address: what lies in one range of sectors is the second's, all else the first's. Each has its own queue.
+//! Two devices behind one address: what lies in one range of sectors is the second's, all else the first's. Each has
+//! its own queue.
 //!
 //! So a log has a drive of its own, while the image stays one.
 

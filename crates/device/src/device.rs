@@ -4,19 +4,20 @@ use crate::{Completion, FlashCounts, Operation, Request, RequestError};
 
 /// A storage device in virtual time.
 ///
-/// Time is integer nanoseconds from an origin that the caller chooses, less than 2^62 (146 years), and never goes back: every call's `now_ns` is at least that of the
-/// call before. A device keeps no clock. It is driven in one of two ways, which must not be mixed while requests are
-/// outstanding:
+/// Time is integer nanoseconds from an origin that the caller chooses, less than 2^62 (146 years), and never goes back:
+/// every call's `now_ns` is at least that of the call before. A device keeps no clock. It is driven in one of two ways,
+/// which must not be mixed while requests are outstanding:
 ///
-/// * **With an event queue.** [`submit`](Device::submit) hands over a request at its time; [`next_event_ns`](Device::next_event_ns) is when the
-///   device next has something to do; [`poll`](Device::poll) lets it do everything up to a time and collects completions. An engine
-///   polls at the earliest of its devices' events, so that a request submitted in reaction to a completion comes before any later
-///   decision of the device's own scheduler.
-/// * **Directly.** [`serve`](Device::serve) runs one request on a device with nothing outstanding and returns its completion: the path of one
-///   process on one idle disk, without a queue.
+/// * **With an event queue.** [`submit`](Device::submit) hands over a request at its time;
+///   [`next_event_ns`](Device::next_event_ns) is when the device next has something to do; [`poll`](Device::poll) lets
+///   it do everything up to a time and collects completions. An engine polls at the earliest of its devices' events, so
+///   that a request submitted in reaction to a completion comes before any later decision of the device's own
+///   scheduler.
+/// * **Directly.** [`serve`](Device::serve) runs one request on a device with nothing outstanding and returns its
+///   completion: the path of one process on one idle disk, without a queue.
 ///
-/// Background work (read-ahead, writing back a cache, garbage collection) goes on between requests in either way and is worked
-/// out when next asked.
+/// Background work (read-ahead, writing back a cache, garbage collection) goes on between requests in either way and is
+/// worked out when next asked.
 pub trait Device: Send {
     /// Bytes of a sector.
     fn sector_bytes(&self) -> u32;
@@ -30,7 +31,8 @@ pub trait Device: Send {
     /// Whether it takes [`Operation::Trim`].
     fn supports_trim(&self) -> bool;
 
-    /// What its flash has been made to do since it was new; `None` where there is none. An array's is that of all members.
+    /// What its flash has been made to do since it was new; `None` where there is none. An array's is that of all
+    /// members.
     fn flash_counts(&self) -> Option<FlashCounts> {
         None
     }

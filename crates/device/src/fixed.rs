@@ -1,5 +1,5 @@
-//! A device whose times can be worked out in the head: of no drive there is. One that takes no time is what a laboratory has that is
-//! only looked at.
+//! A device whose times can be worked out in the head: of no drive there is. One that takes no time is what a
+//! laboratory has that is only looked at.
 
 use crate::{Completion, Device, Operation, Request, RequestError};
 

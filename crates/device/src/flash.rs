@@ -10,8 +10,8 @@ use std::ops::{Add, Sub};
 pub struct FlashCounts {
     /// Bytes of the host's write requests.
     pub host_bytes: u64,
-    /// Bytes programmed for them: mapping units are written whole, so a request that ends inside one counts more here. What is
-    /// still in the write buffer is not programmed yet.
+    /// Bytes programmed for them: mapping units are written whole, so a request that ends inside one counts more here.
+    /// What is still in the write buffer is not programmed yet.
     pub host_programmed_bytes: u64,
     /// Bytes that garbage collection has moved.
     pub moved_bytes: u64,

@@ -2,12 +2,12 @@
 //!
 //! What lives here: hard disks ([`disk`]), arrays ([`mod@array`]), two drives behind one address
 //! ([`beside`]), a part of one ([`partition`]), flash drives ([`ssd`]), a device with a fixed time ([`fixed`]), their
-//! descriptions as TOML files with the source of every figure ([`Drive`]), the check of a disk model against a measured trace
-//! ([`validate`]), stores for the bytes ([`store`]), with what changes to one replaced ([`undo`]), and what a power failure may leave of
-//! them ([`crash`]). What may not: file systems,
+//! descriptions as TOML files with the source of every figure ([`Drive`]), the check of a disk model against a measured
+//! trace ([`validate`]), stores for the bytes ([`store`]), with what changes to one replaced ([`undo`]), and what a
+//! power failure may leave of them ([`crash`]). What may not: file systems,
 //! caches of the host, event engines. No model keeps a clock or draws a random number, so the same requests at the
-//! same times complete at the same times, always. Drives of ours come from measured traces ([`extract`]), from timed reads ([`measure`])
-//! and from DiskSim's parameters ([`import`]).
+//! same times complete at the same times, always. Drives of ours come from measured traces ([`extract`]), from timed
+//! reads ([`measure`]) and from DiskSim's parameters ([`import`]).
 
 pub mod array;
 pub mod beside;

@@ -1,7 +1,7 @@
 //! A part of a device, as a partition table cuts it off.
 //!
-//! Where a file system begins decides in which zone of a disk it lies: how many sectors a track has there, and so whether a step
-//! of the file system's own idea of a track comes just in time or just too late.
+//! Where a file system begins decides in which zone of a disk it lies: how many sectors a track has there, and so
+//! whether a step of the file system's own idea of a track comes just in time or just too late.
 
 use crate::request::{Completion, Lbn, Operation, Request, RequestError};
 use crate::{Device, FlashCounts};

@@ -1,4 +1,5 @@
-//! Drive models: the list, one drive's data sheet with the source of every figure, a model against measurements, and changes taken back.
+//! Drive models: the list, one drive's data sheet with the source of every figure, a model against measurements, and
+//! changes taken back.
 
 use crate::extract::Extraction;
 use crate::measure::Measurement;
@@ -104,9 +105,10 @@ fn figures(description: &Description) -> Table {
 pub fn drive_validation(validation: &Validation) -> Document {
     let mut document = Document::new(format!("{} against its trace", validation.name));
     document.paragraph(format!(
-        "{} requests, replayed closed loop. Mean response measured {}, modelled {}. Demerit {}, {} of the mean: the root mean \
-         square of the horizontal distance between the two distributions. Over the first half of the trace alone {}, over the \
-         second {}. Of the requests {} have a modelled response within {} of their own measured one.",
+        "{} requests, replayed closed loop. Mean response measured {}, modelled {}. Demerit {}, {} of the mean: the \
+         root mean square of the horizontal distance between the two distributions. Over the first half of the trace \
+         alone {}, over the second {}. Of the requests {} have a modelled response within {} of their own measured \
+         one.",
         show::count(validation.compared.requests),
         show::duration_ns(validation.compared.measured_mean_ns),
         show::duration_ns(validation.compared.modelled_mean_ns),
@@ -194,8 +196,8 @@ fn distributions(validation: &Validation) -> Plot {
 pub fn extraction(extraction: &Extraction) -> Document {
     let mut document = Document::new(format!("{} fitted to a trace", extraction.from));
     document.paragraph(format!(
-        "{} requests: the first half fits, the second judges. {} models were tried, in the order of seed {}. The fit knows \
-         nothing of the second half.",
+        "{} requests: the first half fits, the second judges. {} models were tried, in the order of seed {}. The fit \
+         knows nothing of the second half.",
         show::count(extraction.requests),
         show::count(extraction.tried),
         extraction.seed,
@@ -224,8 +226,8 @@ pub fn extraction(extraction: &Extraction) -> Document {
     }
     document.table(table);
     document.paragraph(format!(
-        "One half of the measurement against the other has a demerit of {}: with other requests of the same kind the drive itself is \
-         as far off.",
+        "One half of the measurement against the other has a demerit of {}: with other requests of the same kind the \
+         drive itself is as far off.",
         show::duration_ns(extraction.halves_demerit_ns),
     ));
     let mut changes = Table::new("changes", "", &[("Figure", "figure"), ("Before", "before"), ("After", "after")]);
@@ -259,8 +261,9 @@ pub fn measurement(found: &Measurement) -> Document {
             show::count(found.reads)
         ),
         _ => format!(
-            "No disk with an arm: what was read shows no rotation that reads wait for, or nothing that moves. {} reads were made. A \
-             file on a virtual machine, a loop device and a flash drive are such; no drive's file is made of it.",
+            "No disk with an arm: what was read shows no rotation that reads wait for, or nothing that moves. {} reads \
+             were made. A file on a virtual machine, a loop device and a flash drive are such; no drive's file is made \
+             of it.",
             show::count(found.reads)
         ),
     });
@@ -301,8 +304,8 @@ pub fn measurement(found: &Measurement) -> Document {
         document.table(tracks).heading("Seeks").plot(plot).table(seeks);
     }
     document.heading("What reads cannot tell").paragraph(
-        "Anything about writes, and whether the drive reports them early; spares, slipped and remapped defects; where zones begin, \
-         and the angles between them; what the drive does with several commands at once.",
+        "Anything about writes, and whether the drive reports them early; spares, slipped and remapped defects; where \
+         zones begin, and the angles between them; what the drive does with several commands at once.",
     );
     document
 }

@@ -2,7 +2,8 @@
 
 use serde::Serialize;
 
-/// A logical block number: a sector's address as the host sees it, counted in sectors of [`crate::Device::sector_bytes`].
+/// A logical block number: a sector's address as the host sees it, counted in sectors of
+/// [`crate::Device::sector_bytes`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 pub struct Lbn(pub u64);
 
@@ -81,7 +82,8 @@ pub struct Completion {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RequestError {
     /// The request reaches behind the last sector.
-    #[error("sectors {} to {} reach behind the device's end: it has {capacity_sectors} sectors", .lbn.0, .lbn.0.saturating_add(u64::from(*.sectors)))]
+    #[error("sectors {} to {} reach behind the device's end: it has {capacity_sectors} \
+        sectors", .lbn.0, .lbn.0.saturating_add(u64::from(*.sectors)))]
     OutOfRange {
         /// First sector asked for.
         lbn: Lbn,

@@ -66,8 +66,8 @@ pub trait Store {
         Ok(())
     }
 
-    /// Another store with the same bytes: what is written to one is not in the other. `None` where there is only one, as of a file that
-    /// is written.
+    /// Another store with the same bytes: what is written to one is not in the other. `None` where there is only one,
+    /// as of a file that is written.
     fn duplicate(&self) -> Option<Box<dyn Store + Send>> {
         None
     }
@@ -245,7 +245,8 @@ impl Store for Frozen {
     }
 }
 
-/// Bytes in memory with room only where something was written; elsewhere zeros. For images as large as the disks they stand for.
+/// Bytes in memory with room only where something was written; elsewhere zeros. For images as large as the disks they
+/// stand for.
 #[derive(Clone, Debug, Default)]
 pub struct SparseStore {
     len_bytes: u64,

@@ -1,7 +1,8 @@
 //! What a set of changes replaced, as a file, so that it can be taken back.
 //!
-//! Changes are gathered in an [`Overlay`]; [`record`] makes the file of them before [`Overlay::apply`] writes any, and [`revert`] puts
-//! back what was there. A run that is killed between the two, or within one of them, is reverted all the same. Format: docs/formats.md.
+//! Changes are gathered in an [`Overlay`]; [`record`] makes the file of them before [`Overlay::apply`] writes any, and
+//! [`revert`] puts back what was there. A run that is killed between the two, or within one of them, is reverted all
+//! the same. Format: docs/formats.md.
 
 use crate::store::{Change, Overlay, Store, StoreError, read, write};
 
@@ -53,8 +54,8 @@ pub fn record<S: Store>(changes: &Overlay<S>) -> Result<Vec<u8>, StoreError> {
     Ok(file)
 }
 
-/// Puts back what [`record`] has recorded; how many bytes were other than that. Nothing is written unless each piece is as the
-/// changes left it, or as it was before them.
+/// Puts back what [`record`] has recorded; how many bytes were other than that. Nothing is written unless each piece is
+/// as the changes left it, or as it was before them.
 pub fn revert<S: Store>(file: &[u8], store: &mut S) -> Result<u64, UndoError> {
     let pieces = pieces(file, store.len_bytes())?;
     let mut changed = Vec::new();

@@ -178,7 +178,10 @@ fn colour(series: &[&str], colours: Colours) -> Value {
 }
 
 fn axis(field: &str, axis: Axis<'_>, values: impl Iterator<Item = f64>) -> Value {
-    let quantitative = |title: &str, scale: Value, axis: Value| json!({ "field": field, "type": "quantitative", "title": title, "scale": scale, "axis": axis });
+    let quantitative = |title: &str, scale: Value, axis: Value| {
+        json!({ "field": field, "type": "quantitative",
+            "title": title, "scale": scale, "axis": axis })
+    };
     match axis {
         Axis::Bytes(title) => {
             let (low, high) = values.fold((f64::MAX, 0.0f64), |(low, high), v| (low.min(v), high.max(v)));
@@ -186,7 +189,8 @@ fn axis(field: &str, axis: Axis<'_>, values: impl Iterator<Item = f64>) -> Value
             quantitative(
                 title,
                 scale,
-                json!({ "labelExpr": BYTES_LABEL, "values": powers(low, high), "labelOverlap": "greedy", "labelSeparation": 8 }),
+                json!({ "labelExpr": BYTES_LABEL, "values": powers(low, high), "labelOverlap": "greedy",
+                    "labelSeparation": 8 }),
             )
         }
         Axis::Share(title) => {

@@ -1,7 +1,7 @@
 //! CSV by RFC 4180: one header line of keys, raw numbers.
 //!
-//! Text that a spreadsheet would take for a formula has an apostrophe before it, as OWASP advises (*CSV Injection*): a name from outside is
-//! never computed.
+//! Text that a spreadsheet would take for a formula has an apostrophe before it, as OWASP advises (*CSV Injection*): a
+//! name from outside is never computed.
 
 use crate::{Cell, Table};
 use std::borrow::Cow;

@@ -110,7 +110,9 @@ fn block(out: &mut String, block: &Block) {
             // In JSON a `<` stands only inside strings, where its escape means the same.
             let spec = hidden_escaped(&plot.spec.to_string()).replace('<', "\\u003c");
             out.push_str(&format!(
-                "<figure data-plot>\n<figcaption>{}</figcaption>\n<div class=\"controls\"></div>\n<div class=\"plot\"></div>\n<p class=\"save\"></p>\n<script type=\"application/json\">{spec}</script>\n</figure>\n",
+                "<figure data-plot>\n<figcaption>{}</figcaption>\n<div class=\"controls\"></div>\n<div \
+                 class=\"plot\"></div>\n<p class=\"save\"></p>\n<script \
+                 type=\"application/json\">{spec}</script>\n</figure>\n",
                 escaped(&plot.title)
             ));
         }

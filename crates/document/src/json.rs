@@ -9,7 +9,8 @@ pub fn text(value: &Value) -> String {
     hidden_escaped(&format!("{value:#}\n"))
 }
 
-/// JSON in which what does not show is escaped, so that names do not drive a terminal: JSON itself minds only the first 32 characters.
+/// JSON in which what does not show is escaped, so that names do not drive a terminal: JSON itself minds only the first
+/// 32 characters.
 pub(crate) fn hidden_escaped(json: &str) -> String {
     let mut out = String::with_capacity(json.len());
     for c in json.chars() {

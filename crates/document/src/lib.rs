@@ -2,8 +2,8 @@
 //! self-contained HTML of them.
 //!
 //! What lives here: the model ([`Document`], [`Table`], [`Plot`]), its renderers, and plots of no particular result
-//! ([`plot`], [`chart`]), the long table of all figures ([`tidy`]). What may not: anything that knows a result. A room that has results says in its module
-//! `present` which tables and plots show them.
+//! ([`plot`], [`chart`]), the long table of all figures ([`tidy`]). What may not: anything that knows a result. A room
+//! that has results says in its module `present` which tables and plots show them.
 //!
 //! Text that comes from a workload (paths, command lines) is untrusted: renderers escape it for their medium, and
 //! control characters never reach a terminal.

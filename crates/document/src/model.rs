@@ -140,8 +140,8 @@ pub struct Column {
     pub title: String,
     /// The heading in CSV, with the unit (`total_ns`).
     pub key: String,
-    /// What a column of figures is about, where the table has one for each of several systems, and what it says of each (`total_ns`): the
-    /// long table ([`crate::tidy`]) has a row for each of them.
+    /// What a column of figures is about, where the table has one for each of several systems, and what it says of each
+    /// (`total_ns`): the long table ([`crate::tidy`]) has a row for each of them.
     pub of: Option<(String, String)>,
 }
 
@@ -185,7 +185,8 @@ impl Table {
         Table { folded: true, ..self }
     }
 
-    /// The same, where the column of this key is about one of several systems: which, and what it says of it, with its unit.
+    /// The same, where the column of this key is about one of several systems: which, and what it says of it, with its
+    /// unit.
     #[must_use]
     pub fn about(mut self, key: &str, system: &str, metric: &str) -> Table {
         if let Some(column) = self.columns.iter_mut().find(|column| column.key == key) {
@@ -235,7 +236,8 @@ pub enum Block {
     Code(String),
     /// A table.
     Table(Table),
-    /// A plot; shown in HTML only, so whatever it shows must be in a table as well, or in text for where plots are not shown.
+    /// A plot; shown in HTML only, so whatever it shows must be in a table as well, or in text for where plots are not
+    /// shown.
     Plot(Plot),
     /// Preformatted lines in place of a plot, shown where plots are not.
     TextOnly(String),
@@ -348,8 +350,8 @@ impl Document {
         self
     }
 
-    /// The parts between two headings in the order of a page: what is said first, then its plots, then its tables. A plot that stands before
-    /// a table stays there.
+    /// The parts between two headings in the order of a page: what is said first, then its plots, then its tables. A
+    /// plot that stands before a table stays there.
     pub(crate) fn in_order_of_a_page<'b>(blocks: impl Iterator<Item = &'b Block>) -> Vec<&'b Block> {
         let mut ordered: Vec<&Block> = Vec::new();
         // Where a plot of this section goes: before its first table, or the caption that a paragraph is to it.

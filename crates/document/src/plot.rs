@@ -13,8 +13,8 @@ pub struct Plot {
     pub spec: Value,
 }
 
-/// Colours that stay apart for colour-blind readers: those of Okabe and Ito (2008), the light ones darkened until each has a contrast of 3 to 1
-/// (WCAG 2.2, 1.4.11) with white as well as with a dark page; the last is a grey for the rest.
+/// Colours that stay apart for colour-blind readers: those of Okabe and Ito (2008), the light ones darkened until each
+/// has a contrast of 3 to 1 (WCAG 2.2, 1.4.11) with white as well as with a dark page; the last is a grey for the rest.
 pub const PALETTE: [&str; 10] =
     ["#0072b2", "#c98500", "#009e73", "#cc79a7", "#3d9bd1", "#d55e00", "#9a9000", "#8a6d3b", "#7b68c8", "#888888"];
 
@@ -26,7 +26,8 @@ pub fn palette() -> Value {
 /// The specification's language.
 pub const SCHEMA: &str = "https://vega.github.io/schema/vega-lite/v6.json";
 
-/// How wide a plot is where there is room, axes and all, pixels: a narrower page draws it as wide as it is itself (draw.js).
+/// How wide a plot is where there is room, axes and all, pixels: a narrower page draws it as wide as it is itself
+/// (draw.js).
 pub const WIDTH: u32 = 860;
 
 /// What the length of a bar counts. All of a plot's lengths, its axis and what is shown at a mark are in one unit.
@@ -116,7 +117,8 @@ pub fn stacked_bars(title: &str, counted: Counted<'_>, order: &[String], parts: 
             json!({ "bar": bar, "part": part, "value": value, "rank": rank, "said": said(value, unit) })
         })
         .collect();
-    let tooltip = json!([{ "field": "bar", "title": "of" }, { "field": "part", "title": "in" }, { "field": "said", "title": axis }]);
+    let tooltip = json!([{ "field": "bar", "title": "of" }, { "field": "part", "title": "in" },
+        { "field": "said", "title": axis }]);
     let spec = json!({
         "$schema": SCHEMA,
         "width": WIDTH,
@@ -154,8 +156,8 @@ pub struct Point<'a> {
 const SQUARE: u32 = 560;
 const SHAPES_MAX: usize = 6;
 
-/// Predicted against measured on logarithmic axes, with the line of agreement. Of more than a few workloads only the tooltip says which a point
-/// is.
+/// Predicted against measured on logarithmic axes, with the line of agreement. Of more than a few workloads only the
+/// tooltip says which a point is.
 pub fn agreement(title: &str, points: &[Point<'_>]) -> Plot {
     let values: Vec<Value> = points
         .iter()
@@ -173,7 +175,8 @@ pub fn agreement(title: &str, points: &[Point<'_>]) -> Plot {
     let line = json!([{ "v": ends[0] }, { "v": ends[1] }]);
     let scale = json!({ "type": "log", "domain": ends, "nice": false });
     let axis = json!({ "tickCount": 5, "format": "~g" });
-    let x = json!({ "field": "measured", "type": "quantitative", "title": "measured by replay, s", "scale": scale, "axis": axis });
+    let x = json!({ "field": "measured", "type": "quantitative", "title": "measured by replay, s",
+        "scale": scale, "axis": axis });
     let y =
         json!({ "field": "predicted", "type": "quantitative", "title": "predicted, s", "scale": scale, "axis": axis });
     let mut workloads: Vec<&str> = points.iter().map(|p| p.workload).collect();
@@ -187,7 +190,8 @@ pub fn agreement(title: &str, points: &[Point<'_>]) -> Plot {
         ("said_predicted", "predicted"),
     ];
     let tooltip = words.map(|(field, title)| json!({ "field": field, "type": "nominal", "title": title }));
-    let mut encoding = json!({ "x": x, "y": y, "color": { "field": "target", "type": "nominal", "scale": { "range": palette() } },
+    let mut encoding = json!({ "x": x, "y": y,
+        "color": { "field": "target", "type": "nominal", "scale": { "range": palette() } },
                                "tooltip": tooltip });
     if (2..=SHAPES_MAX).contains(&workloads.len()) {
         encoding["shape"] = json!({ "field": "workload", "type": "nominal" });
@@ -198,7 +202,8 @@ pub fn agreement(title: &str, points: &[Point<'_>]) -> Plot {
         "height": SQUARE,
         "layer": [
             { "data": { "values": line }, "mark": { "type": "line", "color": "#888", "strokeDash": [4, 4] },
-              "encoding": { "x": { "field": "v", "type": "quantitative" }, "y": { "field": "v", "type": "quantitative" } } },
+              "encoding": { "x": { "field": "v", "type": "quantitative" },
+                  "y": { "field": "v", "type": "quantitative" } } },
             { "data": { "values": values }, "mark": { "type": "rule", "color": "#888" },
               "encoding": { "x": { "field": "low", "type": "quantitative" }, "x2": { "field": "high" }, "y": y } },
             { "data": { "values": values }, "mark": { "type": "point", "filled": true, "size": 80, "opacity": 1 },
@@ -241,7 +246,8 @@ pub fn interval_lines(title: &str, x_title: &str, y_title: &str, points: &[Inter
         "encoding": { "x": x, "color": color },
         "layer": [
             { "mark": { "type": "rule", "strokeWidth": 1.5, "opacity": 0.6 },
-              "encoding": { "y": { "field": "low", "type": "quantitative", "title": y_title }, "y2": { "field": "high" } } },
+              "encoding": { "y": { "field": "low", "type": "quantitative", "title": y_title },
+                  "y2": { "field": "high" } } },
             { "mark": { "type": "line", "point": true, "tooltip": true },
               "encoding": { "y": { "field": "y", "type": "quantitative", "title": y_title } } },
         ],
@@ -250,8 +256,8 @@ pub fn interval_lines(title: &str, x_title: &str, y_title: &str, points: &[Inter
 }
 
 /// Sizes on an axis of powers of two.
-pub const BYTES_LABEL: &str = "datum.value >= 1073741824 ? datum.value / 1073741824 + ' GiB' : datum.value >= 1048576 ? \
-                           datum.value / 1048576 + ' MiB' : datum.value >= 1024 ? datum.value / 1024 + ' KiB' : \
+pub const BYTES_LABEL: &str = "datum.value >= 1073741824 ? datum.value / 1073741824 + ' GiB' : datum.value >= 1048576 \
+                           ? datum.value / 1048576 + ' MiB' : datum.value >= 1024 ? datum.value / 1024 + ' KiB' : \
                            datum.value + ' B'";
 
 /// Lines over numeric axes, given as (title, whether logarithmic); `points` are (series, x, y).
@@ -300,8 +306,8 @@ pub struct Multiple<'a> {
     pub high: f64,
 }
 
-/// Panels side by side on common axes, of lines (of dots, where the axis across is of names) with intervals. Panels, lines and names appear in the
-/// order of their first point.
+/// Panels side by side on common axes, of lines (of dots, where the axis across is of names) with intervals. Panels,
+/// lines and names appear in the order of their first point.
 pub fn multiples(title: &str, x_title: &str, y_title: &str, points: &[Multiple<'_>]) -> Plot {
     let mut panels: Vec<&str> = Vec::new();
     for point in points {
@@ -325,7 +331,8 @@ pub fn multiples(title: &str, x_title: &str, y_title: &str, points: &[Multiple<'
     let has_series = points.iter().any(|p| !p.series.is_empty());
     let mut encoding = json!({ "x": x });
     if has_series {
-        encoding["color"] = json!({ "field": "series", "type": "nominal", "title": null, "sort": null, "scale": { "range": palette() } });
+        encoding["color"] = json!({ "field": "series", "type": "nominal", "title": null, "sort": null,
+            "scale": { "range": palette() } });
     }
     if !is_numeric && has_series {
         encoding["xOffset"] = json!({ "field": "series", "type": "nominal", "sort": null });
@@ -347,12 +354,14 @@ pub fn multiples(title: &str, x_title: &str, y_title: &str, points: &[Multiple<'
         json!({
             "$schema": SCHEMA,
             "data": { "values": values },
-            "facet": { "field": "panel", "type": "nominal", "sort": panels, "title": null, "header": { "labelFontWeight": "bold" } },
+            "facet": { "field": "panel", "type": "nominal", "sort": panels, "title": null,
+                "header": { "labelFontWeight": "bold" } },
             "columns": columns,
             "spec": { "width": width, "height": 180, "encoding": encoding, "layer": layer },
         })
     } else {
-        json!({ "$schema": SCHEMA, "width": WIDTH, "height": 280, "data": { "values": values }, "encoding": encoding, "layer": layer })
+        json!({ "$schema": SCHEMA, "width": WIDTH, "height": 280, "data": { "values": values }, "encoding": encoding,
+            "layer": layer })
     };
     Plot { title: title.to_owned(), spec }
 }
@@ -371,9 +380,15 @@ pub struct Weighed<'a> {
 
 /// Two figures of many things, and which of them nothing beats in both, joined by a line.
 pub fn front(title: &str, x_title: &str, y_title: &str, points: &[Weighed<'_>]) -> Plot {
-    let value = |p: &Weighed<'_>| json!({ "name": p.name, "x": p.x, "y": p.y, "on": if p.on_front { "on the front" } else { "beaten" } });
+    let value = |p: &Weighed<'_>| {
+        json!({ "name": p.name, "x": p.x, "y": p.y,
+            "on": if p.on_front { "on the front" } else { "beaten" } })
+    };
     let values: Vec<Value> = points.iter().map(value).collect();
-    let axis = |field: &str, title: &str| json!({ "field": field, "type": "quantitative", "title": title, "scale": { "zero": false } });
+    let axis = |field: &str, title: &str| {
+        json!({ "field": field, "type": "quantitative", "title": title,
+            "scale": { "zero": false } })
+    };
     let places = ["on the front", "beaten"];
     let spec = json!({
         "$schema": SCHEMA,
@@ -383,7 +398,8 @@ pub fn front(title: &str, x_title: &str, y_title: &str, points: &[Weighed<'_>]) 
         "encoding": { "x": axis("x", x_title), "y": axis("y", y_title) },
         "layer": [
             { "transform": [{ "filter": "datum.on == 'on the front'" }],
-              "mark": { "type": "line", "color": PALETTE[5], "strokeDash": [4, 3] }, "encoding": { "order": { "field": "x", "type": "quantitative" } } },
+              "mark": { "type": "line", "color": PALETTE[5], "strokeDash": [4, 3] },
+              "encoding": { "order": { "field": "x", "type": "quantitative" } } },
             { "mark": { "type": "point", "filled": true, "size": 60, "opacity": 0.9, "tooltip": { "content": "data" } },
               "encoding": { "color": { "field": "on", "type": "nominal", "title": null,
                                        "scale": { "domain": places, "range": [PALETTE[5], PALETTE[9]] } } } },

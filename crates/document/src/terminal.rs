@@ -8,7 +8,8 @@ use std::collections::BTreeSet;
 /// Nothing but a thin line under the header.
 const STYLE: TableStyle = TableStyle::new().header_separator(LineStyle::none().fill('─').junction('─'));
 
-/// The most that is shown of one text, in letters: a file of somebody else's may have megabytes in a field. JSON and HTML have it whole.
+/// The most that is shown of one text, in letters: a file of somebody else's may have megabytes in a field. JSON and
+/// HTML have it whole.
 const TEXT: usize = 10_000;
 
 fn printable(text: &str) -> String {
@@ -88,8 +89,8 @@ struct Wide {
     least: usize,
 }
 
-/// A table, as wide as it may be. What has no room is moved and never left out: sentences are listed below the table, by the names of
-/// their rows, and columns that do not fit go on below under the same names.
+/// A table, as wide as it may be. What has no room is moved and never left out: sentences are listed below the table,
+/// by the names of their rows, and columns that do not fit go on below under the same names.
 fn table(out: &mut String, table: &Table, width: Option<u16>) {
     if !table.caption.is_empty() {
         wrapped(out, "", &printable(&table.caption), width);
@@ -184,7 +185,8 @@ fn parts(wide: &[Wide], columns: &[usize], room: Room) -> Vec<(Vec<usize>, bool)
     parts
 }
 
-/// How wide each column is: at least what it needs, and what is left goes to words first, evenly, then to titles of numbers.
+/// How wide each column is: at least what it needs, and what is left goes to words first, evenly, then to titles of
+/// numbers.
 fn widths(wide: &[Wide], columns: &[usize], room: Room) -> Vec<usize> {
     let mut widths: Vec<usize> = columns.iter().map(|&i| wide[i].least).collect();
     let mut left = room.limit.saturating_sub(needed(wide, columns, false, room.gap));

@@ -1,7 +1,7 @@
 //! The long table of a result: every figure that its tables show, a row for each, in one shape for all commands.
 //!
-//! A table for people has a column for each system and a row for each call; programs want it the other way round (H. Wickham, *Tidy Data*,
-//! 2014). The columns are those of [`COLUMNS`], whatever the command.
+//! A table for people has a column for each system and a row for each call; programs want it the other way round (H.
+//! Wickham, *Tidy Data*, 2014). The columns are those of [`COLUMNS`], whatever the command.
 
 use crate::{Cell, Table};
 
@@ -30,7 +30,8 @@ pub struct Figure {
     pub low: Option<f64>,
     /// Upper end.
     pub high: Option<f64>,
-    /// `ns`, `bytes`, `count`, `share`, `ratio`, what the column's key ends with (`mib_per_s`), or empty: a bare number.
+    /// `ns`, `bytes`, `count`, `share`, `ratio`, what the column's key ends with (`mib_per_s`), or empty: a bare
+    /// number.
     pub unit: String,
 }
 

@@ -152,8 +152,8 @@ impl<'a> Bench<'a> {
         (self.report)(stage, done, total);
     }
 
-    /// What has been made under this name, or is made now: an aged file system, a plan. The name says everything that it
-    /// depends on apart from scale and seed.
+    /// What has been made under this name, or is made now: an aged file system, a plan. The name says everything that
+    /// it depends on apart from scale and seed.
     ///
     /// # Errors
     /// As `make`, or two things of different type have the same name.

@@ -1,7 +1,8 @@
 //! Every figure and table of the sources, and the experiment that runs it again; or why none does.
 //!
-//! The one list of them: `fsage reproduce --list` shows it, and docs/experiments.md refers to it. Methods and systems that a source
-//! describes without a figure or table are in docs/coverage.md. An experiment that runs a figure again adds its key here.
+//! The one list of them: `fsage reproduce --list` shows it, and docs/experiments.md refers to it. Methods and systems
+//! that a source describes without a figure or table are in docs/coverage.md. An experiment that runs a figure again
+//! adds its key here.
 
 use serde::Serialize;
 
@@ -97,7 +98,8 @@ const SOURCES: &[Source] = &[
     },
     Source {
         key: "lfs95",
-        title: "Seltzer, Smith, Balakrishnan, Chang, McMains and Padmanabhan, File System Logging Versus Clustering, USENIX 1995",
+        title: "Seltzer, Smith, Balakrishnan, Chang, McMains and Padmanabhan, File System Logging Versus Clustering, \
+            USENIX 1995",
         items: &[
             item(
                 "tables of hardware",
@@ -183,7 +185,8 @@ const SOURCES: &[Source] = &[
     },
     Source {
         key: "hbench01",
-        title: "Smith, Workload-Specific File System Benchmarks, thesis, Harvard, 2001; with Smith and Seltzer, File System Aging, SIGMETRICS 1997",
+        title: "Smith, Workload-Specific File System Benchmarks, thesis, Harvard, 2001; with Smith and Seltzer, File \
+            System Aging, SIGMETRICS 1997",
         items: &[
             item("figure 3.1", "reading by size, empty and full", By(&["hbench01/empty-aged"])),
             item("figure 3.2", "two allocators, empty and aged", By(&["hbench01/empty-aged"])),
@@ -222,7 +225,8 @@ const SOURCES: &[Source] = &[
     },
     Source {
         key: "softdep99",
-        title: "McKusick and Ganger, Soft Updates, USENIX 1999; Ganger et al., TOCS 2000; Seltzer et al., Journaling versus Soft Updates, USENIX 2000",
+        title: "McKusick and Ganger, Soft Updates, USENIX 1999; Ganger et al., TOCS 2000; Seltzer et al., Journaling \
+            versus Soft Updates, USENIX 2000",
         items: &[
             item("create", "throughput by size", By(&["softdep99/noorder", "softdep99/softdep"])),
             item("delete", "files a second by size", By(&["softdep99/noorder", "softdep99/softdep"])),

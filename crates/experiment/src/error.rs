@@ -8,7 +8,8 @@ use posix::Errno;
 #[allow(missing_docs)]
 pub enum ExperimentError {
     /// A name on the command line.
-    #[error("there is no experiment '{asked}'; there are {there}, PAPER/* and all{}", units::similar::tip(asked, there.split(", ")))]
+    #[error("there is no experiment '{asked}'; there are {there}, PAPER/* and \
+        all{}", units::similar::tip(asked, there.split(", ")))]
     Unknown { asked: String, there: String },
     /// The file system cannot be made.
     #[error("{0}")]

@@ -1,9 +1,9 @@
 //! The published experiments, run again by the real code.
 //!
-//! What lives here: one file per experiment, in a folder per publication; what they share, which is made once for several
-//! ([`Bench::shared`]); and the form of their results ([`Outcome`]): published, ours, and a sentence wherever the two differ by more
-//! than a quarter. What may not: a published figure anywhere but in the `published` column. Nothing that an experiment runs
-//! may know what should come out.
+//! What lives here: one file per experiment, in a folder per publication; what they share, which is made once for
+//! several ([`Bench::shared`]); and the form of their results ([`Outcome`]): published, ours, and a sentence wherever
+//! the two differ by more than a quarter. What may not: a published figure anywhere but in the `published` column.
+//! Nothing that an experiment runs may know what should come out.
 //!
 //! To add one: a file `src/PAPER/NAME.rs` with `pub(crate) const EXPERIMENT: Experiment`, and its line in [`all`].
 

@@ -1,4 +1,5 @@
-//! Independent points of an experiment, on as many processors as there are; their results come in the order of the points.
+//! Independent points of an experiment, on as many processors as there are; their results come in the order of the
+//! points.
 
 use crate::{Bench, ExperimentError};
 use std::num::NonZero;

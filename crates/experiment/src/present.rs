@@ -116,7 +116,8 @@ fn in_short(document: &mut Document, outcomes: &[Outcome]) {
         if of == 0 { String::new() } else { format!(" ({})", show::share(part as f64 / of as f64)) }
     };
     document.paragraph(format!(
-        "{near} of {figures} published figures are met within a quarter{}, and {held} of {statements} statements hold{}.",
+        "{near} of {figures} published figures are met within a quarter{}, and {held} of {statements} statements \
+         hold{}.",
         share(near, figures),
         share(held, statements),
     ));

@@ -68,7 +68,8 @@ pub fn all() -> &'static [Experiment] {
     ALL
 }
 
-/// The experiments that some names stand for, each once, in the order of [`all`]: `alloc96/aggregate`, `alloc96/*`, `all`.
+/// The experiments that some names stand for, each once, in the order of [`all`]: `alloc96/aggregate`, `alloc96/*`,
+/// `all`.
 ///
 /// # Errors
 /// A name stands for none.

@@ -1,7 +1,7 @@
 //! Several experiments, and experiments under several seeds: each row as the mean, with how far the seeds lie apart.
 //!
-//! One seed shows one history of a file system. A figure that another history would not show is chance, so it is the mean that is held
-//! against what was published.
+//! One seed shows one history of a file system. A figure that another history would not show is chance, so it is the
+//! mean that is held against what was published.
 
 use crate::bench::Made;
 use crate::{Bench, Experiment, ExperimentError, Outcome, Report, Scale, Series, Spread, Sweeps, parallel, run};

@@ -1,5 +1,5 @@
-//! What a study of aged file systems ages, by what use, and on which computer and drive it measures: published where it was
-//! published.
+//! What a study of aged file systems ages, by what use, and on which computer and drive it measures: published where it
+//! was published.
 
 use crate::alloc96::policy;
 use crate::{Bench, ExperimentError};
@@ -59,7 +59,8 @@ impl Study {
         PlannedFor { capacity_bytes, block_bytes: u64::from(g.fsize) }
     }
 
-    /// A copy that writes metadata in order (`conventional`) and late blocks as the study's kernel did. Neither changes where anything goes.
+    /// A copy that writes metadata in order (`conventional`) and late blocks as the study's kernel did. Neither changes
+    /// where anything goes.
     pub(crate) fn as_measured(&self, volume: &Ffs) -> Ffs {
         writing(volume, Integrity::Conventional, self.late)
     }

@@ -87,8 +87,8 @@ impl AtSize {
     }
 }
 
-/// Runs the sequential benchmark once for each size, each time on a copy of the same file system; `mount` puts it on a computer's disk,
-/// with cold caches.
+/// Runs the sequential benchmark once for each size, each time on a copy of the same file system; `mount` puts it on a
+/// computer's disk, with cold caches.
 pub(crate) fn sequential(
     bench: &mut Bench<'_>,
     what: &str,

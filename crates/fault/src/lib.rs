@@ -15,7 +15,8 @@ pub enum Kind {
     Check,
     /// What was asked for cannot be: another option, name or target is needed.
     Usage,
-    /// The machine or a file system refuses or lacks something: rights, a tool, space. Faults of this program count here, too.
+    /// The machine or a file system refuses or lacks something: rights, a tool, space. Faults of this program count
+    /// here, too.
     Environment,
     /// An input is not what it should be.
     BadInput,
@@ -23,13 +24,15 @@ pub enum Kind {
     Interrupted,
 }
 
-/// An error that says whose fault it is. Each error that can come to the terminal is one: the command line takes no other.
+/// An error that says whose fault it is. Each error that can come to the terminal is one: the command line takes no
+/// other.
 pub trait Fault: Error {
     /// Whose fault it is.
     fn kind(&self) -> Kind;
 }
 
-/// What the system refuses. An error with a path knows better: a file that somebody named and that is not there is a bad input.
+/// What the system refuses. An error with a path knows better: a file that somebody named and that is not there is a
+/// bad input.
 impl Fault for io::Error {
     fn kind(&self) -> Kind {
         Kind::Environment

@@ -1,5 +1,6 @@
-//! The check in the background: a snapshot of a mounted file system is taken and checked, and what a crash has left is given back, beside
-//! whoever uses it ([`check_in_use`]). One that nobody has mounted is mounted for that, as it is, and unmounted.
+//! The check in the background: a snapshot of a mounted file system is taken and checked, and what a crash has left is
+//! given back, beside whoever uses it ([`check_in_use`]). One that nobody has mounted is mounted for that, as it is,
+//! and unmounted.
 //!
 //! What a check finds is [`fsck::background`]'s, how it is given back the file system's (`volume::crashed`).
 
@@ -34,7 +35,8 @@ pub fn suits_background(sb: &Superblock) -> Result<(), FfsError> {
     let refused = |why: &str| Err(FfsError::NotInBackground(why.to_owned()));
     if sb.log_place().is_some() {
         return refused(
-            "it has a log (/.fsjournal), which tells what a crash has left; a mount recovers by it, and so does `fsage fsck IMAGE --repair --in-place`",
+            "it has a log (/.fsjournal), which tells what a crash has left; a mount recovers by it, and so does `fsage \
+             fsck IMAGE --repair --in-place`",
         );
     }
     if !sb.wide() {
@@ -45,12 +47,12 @@ pub fn suits_background(sb: &Superblock) -> Result<(), FfsError> {
     Ok(())
 }
 
-/// Checks a file system of Soft Updates that was not unmounted, in its store, which is given back with what was found. One that was
-/// unmounted is looked at in the same way.
+/// Checks a file system of Soft Updates that was not unmounted, in its store, which is given back with what was found.
+/// One that was unmounted is looked at in the same way.
 ///
 /// # Errors
-/// It cannot be mounted without a full check, or the check finds more than a crash of Soft Updates leaves: then it says so in its superblock. There
-/// is no room for a snapshot.
+/// It cannot be mounted without a full check, or the check finds more than a crash of Soft Updates leaves: then it says
+/// so in its superblock. There is no room for a snapshot.
 pub fn check_in_background<S: Store + Send + 'static>(
     store: S,
     date_ns: i64,
@@ -115,8 +117,8 @@ pub trait InUse {
     fn unlinked(&self, ino: Ino) -> Result<(), FfsError>;
 }
 
-/// Checks a mounted file system in the background: takes a snapshot of it, checks that, and gives back what a crash has left. `go_on` is
-/// asked now and then; where it says no, a later check begins again.
+/// Checks a mounted file system in the background: takes a snapshot of it, checks that, and gives back what a crash has
+/// left. `go_on` is asked now and then; where it says no, a later check begins again.
 ///
 /// # Errors
 /// As for [`check_in_background`].
@@ -212,8 +214,9 @@ impl<F: InUse> Store for Shown<'_, F> {
     }
 }
 
-/// What a check of a snapshot finds that is open in a laboratory ([`Lab::snapshot_to_check`]), and what it reads for it: byte and length, in order.
-/// No time passes: what a snapshot shows does not change, so whoever has the check take its time makes these reads and then has the result.
+/// What a check of a snapshot finds that is open in a laboratory ([`Lab::snapshot_to_check`]), and what it reads for
+/// it: byte and length, in order. No time passes: what a snapshot shows does not change, so whoever has the check take
+/// its time makes these reads and then has the result.
 ///
 /// # Errors
 /// As for [`fsck::background`].

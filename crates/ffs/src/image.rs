@@ -76,7 +76,8 @@ impl<S: Store> Image<S> {
         Ok(Image { store, sb: located.sb, geometry: located.geometry, sb_at: located.at_byte })
     }
 
-    /// The sectors of 512 bytes that the log lies in, its header first; `None` without one, or where its place makes no sense.
+    /// The sectors of 512 bytes that the log lies in, its header first; `None` without one, or where its place makes no
+    /// sense.
     pub fn log_sectors(&self) -> Option<std::ops::Range<u64>> {
         let ring = Ring::new(self.sb.log_place()?, &self.geometry).ok()?;
         Some(ring.header_at / SECTOR..ring.at_byte / SECTOR + ring.sectors)
@@ -129,7 +130,8 @@ impl<S: Store> Image<S> {
         file_runs(&self.store, &self.geometry, ino, inode, each)
     }
 
-    /// Hands over a file's data in order, as `(byte of the file, bytes)`, at most a megabyte at a time; holes are left out.
+    /// Hands over a file's data in order, as `(byte of the file, bytes)`, at most a megabyte at a time; holes are left
+    /// out.
     pub fn data(&self, ino: Ino, inode: &Dinode, each: EachPiece<'_>) -> Result<(), FfsError> {
         ufs::image::data(self, ino, inode, each)
     }

@@ -12,7 +12,8 @@ use ufs::insert::Insertable;
 /// A file system in an image that files are copied into.
 pub type Inserter<S> = ufs::insert::Inserter<Ffs, S>;
 
-/// Changes the image `path`: see [`ufs::edit::edit`]. A copy is checked by [`fsck()`] before it takes the image's place.
+/// Changes the image `path`: see [`ufs::edit::edit`]. A copy is checked by [`fsck()`] before it takes the image's
+/// place.
 pub fn edit<T>(
     path: &Path,
     how: Edit,

@@ -1,14 +1,14 @@
 //! The Fast File System: its on-disk format, and what works on images of it.
 //!
-//! What lives here: the format of UFS1 (4.4BSD, and 4.2BSD for reading) and UFS2 in either byte order ([`mod@format`]), a reader of
-//! images ([`Image`]), [`extract()`] out of them, [`mkfs()`], [`fsck()`] with BSD's five phases, and the live file system
-//! ([`Ffs`]) with its allocator ([`mod@alloc`]), policies ([`policy`]) and modes of integrity (`integrity`), and file systems made
-//! again from their free maps alone ([`FreeMaps`]). What may not: the operations themselves, which are [`ufs::live`]'s; caches and
-//! timing, which are `kernel`'s.
+//! What lives here: the format of UFS1 (4.4BSD, and 4.2BSD for reading) and UFS2 in either byte order ([`mod@format`]),
+//! a reader of images ([`Image`]), [`extract()`] out of them, [`mkfs()`], [`fsck()`] with BSD's five phases, and the
+//! live file system ([`Ffs`]) with its allocator ([`mod@alloc`]), policies ([`policy`]) and modes of integrity
+//! (`integrity`), and file systems made again from their free maps alone ([`FreeMaps`]). What may not: the operations
+//! themselves, which are [`ufs::live`]'s; caches and timing, which are `kernel`'s.
 //!
-//! The format is that of BSD's `fs.h`, `dinode.h` and `dir.h`; docs/ffs-format.md describes it byte by byte. Everything read
-//! from an image is untrusted: no value of it can make this crate panic, loop for ever, or take memory out of proportion to
-//! the image.
+//! The format is that of BSD's `fs.h`, `dinode.h` and `dir.h`; docs/ffs-format.md describes it byte by byte. Everything
+//! read from an image is untrusted: no value of it can make this crate panic, loop for ever, or take memory out of
+//! proportion to the image.
 
 pub mod alloc;
 mod background;

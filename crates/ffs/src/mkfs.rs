@@ -1,9 +1,9 @@
 //! Making file systems: the layout of BSD's newfs.
 //!
-//! Fields and places follow `sbin/newfs/mkfs.c`: superblock at 8192 (UFS1) or 65536 (UFS2), a copy of it in every group, the
-//! group summaries at the first data of group 0, then the root directory. UFS1 without a disk geometry takes a group for
-//! one cylinder of one track, as newfs has done since rotational layout was given up; with one, metadata is staggered over the
-//! tracks and the rotational tables are filled in, as in 4.4BSD. Same options, same bytes.
+//! Fields and places follow `sbin/newfs/mkfs.c`: superblock at 8192 (UFS1) or 65536 (UFS2), a copy of it in every
+//! group, the group summaries at the first data of group 0, then the root directory. UFS1 without a disk geometry takes
+//! a group for one cylinder of one track, as newfs has done since rotational layout was given up; with one, metadata is
+//! staggered over the tracks and the rotational tables are filled in, as in 4.4BSD. Same options, same bytes.
 
 use crate::format::{
     CsumTotal, CylinderGroup, DIRBLKSIZ, Dinode, Disk as _, Endian, FileType, FragAddr, Geometry, GroupNo,
@@ -169,8 +169,8 @@ pub fn mkfs<S: Store + ?Sized>(store: &mut S, options: &MkfsOptions) -> Result<M
     mkfs_while(store, options, &mut || true)
 }
 
-/// [`mkfs`], which asks before each cylinder group whether to go on. What is stopped ([`FfsError::Interrupted`]) leaves half a file
-/// system in the store: the superblock is written last.
+/// [`mkfs`], which asks before each cylinder group whether to go on. What is stopped ([`FfsError::Interrupted`]) leaves
+/// half a file system in the store: the superblock is written last.
 pub fn mkfs_while<S: Store + ?Sized>(
     store: &mut S,
     options: &MkfsOptions,
@@ -455,8 +455,8 @@ impl Shape {
         }
         if !self.fits(o, fpg) {
             return Err(bad(format!(
-                "groups of {fpg} fragments with {} inodes do not work: the maps need {} of {} bytes, and data begins at \
-                 fragment {}",
+                "groups of {fpg} fragments with {} inodes do not work: the maps need {} of {} bytes, and data begins \
+                 at fragment {}",
                 self.ipg(o, fpg),
                 self.cg_bytes(o, fpg, self.ipg(o, fpg)),
                 o.bsize,
@@ -614,8 +614,8 @@ fn ufs1_fields(sb: &mut Superblock, o: &MkfsOptions, s: &Shape, size_frags: u64)
     }
 }
 
-/// The superblock's tables of blocks by rotational position: the first of each cylinder and position, and from each the way
-/// to the next. Always behind the named fields: the wide ones are where 4.4BSD had its static table.
+/// The superblock's tables of blocks by rotational position: the first of each cylinder and position, and from each the
+/// way to the next. Always behind the named fields: the wide ones are where 4.4BSD had its static table.
 fn rotational_tables(sb: &mut Superblock, o: &MkfsOptions, s: &Shape) {
     let sectors_of_block = o.bsize / SECTOR;
     let cpc = sectors_of_block >> s.spc.trailing_zeros().min(sectors_of_block.trailing_zeros());

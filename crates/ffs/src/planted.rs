@@ -1,4 +1,5 @@
-//! Bugs on purpose: ordering rules of conventional updates and of journaling, and phases of fsck, that can be broken one at a time.
+//! Bugs on purpose: ordering rules of conventional updates and of journaling, and phases of fsck, that can be broken
+//! one at a time.
 //!
 //! A test plants one and must find it; no option, no target and no command reaches this.
 
@@ -61,7 +62,8 @@ pub enum Bug {
     SujNoFreeFrag,
     /// Journaled Soft Updates: the log's space is used again before what its records name is on the disk.
     SujTailEarly,
-    /// Journaled Soft Updates: a moved name's old one is removed while the directory that the new one is in has none itself.
+    /// Journaled Soft Updates: a moved name's old one is removed while the directory that the new one is in has none
+    /// itself.
     SujOrphanedMove,
     /// Recovery of journaled Soft Updates: inodes are cleared before the maps have their blocks as free.
     SujMapsLast,

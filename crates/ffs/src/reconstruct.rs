@@ -1,16 +1,16 @@
-//! File systems made again from their free-space maps (Seltzer et al., "File System Logging Versus Clustering", USENIX 1995,
-//! section 5).
+//! File systems made again from their free-space maps (Seltzer et al., "File System Logging Versus Clustering", USENIX
+//! 1995, section 5).
 //!
-//! What a file system's age does to files written next is in its free space alone. Of an aged file system only the map of free
-//! fragments of every cylinder group is taken ([`FreeMaps`]); from the maps comes a file system of the same shape in which exactly the
-//! same fragments are in use, and nothing else ([`Ffs::from_free_maps`]).
+//! What a file system's age does to files written next is in its free space alone. Of an aged file system only the map
+//! of free fragments of every cylinder group is taken ([`FreeMaps`]); from the maps comes a file system of the same
+//! shape in which exactly the same fragments are in use, and nothing else ([`Ffs::from_free_maps`]).
 //!
-//! **Who holds what is in use.** The tool of the paper marked fragments as used that no file had: `fsck` would give them back. Here
-//! files hold them, in directories of the root called `.held0`, `.held1` …: one file for each run of fragments in a block partly
-//! used, and few large ones for all whole blocks, their indirect blocks among them. The directories' own blocks and the root's fragment
-//! are of those in use, too. So every checker finds the file system sound, and it can be mounted anywhere. The files have no
-//! content. Their inodes are dealt out evenly over the groups, which therefore stand to each other as in an empty file
-//! system when a group is chosen for a directory.
+//! **Who holds what is in use.** The tool of the paper marked fragments as used that no file had: `fsck` would give
+//! them back. Here files hold them, in directories of the root called `.held0`, `.held1` …: one file for each run of
+//! fragments in a block partly used, and few large ones for all whole blocks, their indirect blocks among them. The
+//! directories' own blocks and the root's fragment are of those in use, too. So every checker finds the file system
+//! sound, and it can be mounted anywhere. The files have no content. Their inodes are dealt out evenly over the groups,
+//! which therefore stand to each other as in an empty file system when a group is chosen for a directory.
 
 use crate::format::{
     Bitmap, CsumTotal, CylinderGroup, Dinode, FileType, FragAddr, Geometry, GroupNo, Ino, NDADDR, ROOT_INO, Superblock,
@@ -56,7 +56,8 @@ pub struct FreeFigures {
     pub longest_run_bytes: u64,
 }
 
-/// Fragments of the file system that maps from a file describe: a bit each, whether the file says anything of them or not.
+/// Fragments of the file system that maps from a file describe: a bit each, whether the file says anything of them or
+/// not.
 const FRAGS_MAX: u64 = 1 << 32;
 
 /// The form in files.
@@ -198,7 +199,8 @@ impl FreeMaps {
         first..first + self.g.frags_of(self.g.cssize.into())
     }
 
-    /// A foreign file system may have its summaries elsewhere than behind the first group's inodes: among data, and in use.
+    /// A foreign file system may have its summaries elsewhere than behind the first group's inodes: among data, and in
+    /// use.
     fn check_summaries(&self) -> Result<(), FfsError> {
         let g = &self.g;
         if g.csaddr == g.group_data(GroupNo(0)) {
@@ -378,8 +380,8 @@ const ENTRY_BYTES: usize = 16;
 const FIRST_FREE_INODE: u32 = ROOT_INO.0 + 1;
 
 impl Ffs {
-    /// A file system of the shape of these maps in which just what they say is free, and the root's only directories are those
-    /// that hold the rest. Where nothing is in use, the root takes the first fragment there is.
+    /// A file system of the shape of these maps in which just what they say is free, and the root's only directories
+    /// are those that hold the rest. Where nothing is in use, the root takes the first fragment there is.
     ///
     /// # Errors
     /// There are more pieces in use than inodes, or names for them find no room.
@@ -442,8 +444,8 @@ impl<'a> Builder<'a> {
         self.enter(root_at, homes, files)
     }
 
-    /// Of the first free block, as in a new file system, the first fragment is used from now on; without a block, the first
-    /// fragment there is.
+    /// Of the first free block, as in a new file system, the first fragment is used from now on; without a block, the
+    /// first fragment there is.
     fn take_free_fragment(&mut self) -> Result<FragAddr, FfsError> {
         let g = &self.maps.g;
         for frags in [g.frag as usize, 1] {
@@ -534,7 +536,8 @@ fn enter(directory: &mut Directory, name: &[u8], ino: u32, kind: FileType) {
     directory.enter(directory.slot(name.len()), name, ino, kind.entry_type());
 }
 
-/// Sets space aside for directories until all other files can be named in them: whole blocks, or where there are none the longest runs.
+/// Sets space aside for directories until all other files can be named in them: whole blocks, or where there are none
+/// the longest runs.
 fn homes(g: &Geometry, held: &mut Held, most: usize) -> Result<Vec<Names>, FfsError> {
     let in_block = |frags: u32| (frags << g.fshift) as usize / ENTRY_BYTES;
     let mut homes: Vec<Names> = Vec::new();

@@ -1,4 +1,5 @@
-//! The check in the background of a file system of Soft Updates after a crash: of an image that nobody has mounted, and beside a mount.
+//! The check in the background of a file system of Soft Updates after a crash: of an image that nobody has mounted, and
+//! beside a mount.
 
 use crate::MountError;
 use crate::image::Locked;
@@ -13,8 +14,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 
-/// Mounts the Fast File System in an image as a crash of Soft Updates has left it, has a snapshot of it checked, gives back what was found, and
-/// unmounts it ([`ffs::check_in_background`]). With it the bytes of a fragment. `go_on` is asked now and then.
+/// Mounts the Fast File System in an image as a crash of Soft Updates has left it, has a snapshot of it checked, gives
+/// back what was found, and unmounts it ([`ffs::check_in_background`]). With it the bytes of a fragment. `go_on` is
+/// asked now and then.
 ///
 /// # Errors
 /// There is no image, somebody else has it mounted, or it is not one that may be used without a full check.
@@ -35,7 +37,8 @@ pub(crate) struct Beside {
 }
 
 impl Beside {
-    /// Begins one, on a thread of its own, if a crash has left something that nobody has looked for yet. `tell` is told what came of it.
+    /// Begins one, on a thread of its own, if a crash has left something that nobody has looked for yet. `tell` is told
+    /// what came of it.
     pub(crate) fn begin(live: &Arc<Mutex<Live<Ffs>>>, name: &str, tell: fn(&str)) -> Option<Beside> {
         let unchecked = live.lock().is_ok_and(|live| live.is_unchecked());
         unchecked.then(|| {
@@ -61,7 +64,8 @@ fn said(found: Result<Left, FfsError>) -> String {
     match found {
         Ok(left) if left.is_nothing() => "checked in the background; the crash has left nothing".to_owned(),
         Ok(Left { unnamed, link_counts, inodes, frags, .. }) => format!(
-            "checked in the background; given back: {unnamed} files without a name, {link_counts} link counts, {inodes} inodes, {frags} fragments"
+            "checked in the background; given back: {unnamed} files without a name, {link_counts} link counts, \
+             {inodes} inodes, {frags} fragments"
         ),
         Err(FfsError::Interrupted(_)) => {
             "unmounted before the check in the background had ended; the next mount begins it again".to_owned()

@@ -39,12 +39,15 @@ pub enum MountError {
     Disagrees { source_name: String, problem: String },
     /// It cannot be written back.
     #[error(
-        "{}: not all of it could be written to the image ({source}; the log of the mount has the place). Nothing is written there any more, and it stays mounted: copy what you need, unmount it with `fsage umount --force`, and recover the image as after a crash",
+        "{}: not all of it could be written to the image ({source}; the log of the mount has the place). Nothing is \
+         written there any more, and it stays mounted: copy what you need, unmount it with `fsage umount --force`, and \
+         recover the image as after a crash",
         path.display()
     )]
     Unwritten { path: PathBuf, source: io::Error },
     /// Nothing of ours is mounted there.
-    #[error("{}: no file system of fsage is mounted here; `fsage umount` takes the directory that one is mounted on", path.display())]
+    #[error("{}: no file system of fsage is mounted here; `fsage umount` takes the directory that one is mounted \
+        on", path.display())]
     NotMounted { path: PathBuf },
     /// Somebody uses it.
     #[error("{}: is in use: end what has a file open or its working directory there, and try again", path.display())]
@@ -55,7 +58,8 @@ pub enum MountError {
 fn for_fuse(error: &io::Error) -> &'static str {
     match error.kind() {
         io::ErrorKind::PermissionDenied => {
-            "have the device opened to this user (chmod 666 /dev/fuse), and start a container with --device /dev/fuse --cap-add SYS_ADMIN"
+            "have the device opened to this user (chmod 666 /dev/fuse), and start a container with --device /dev/fuse \
+             --cap-add SYS_ADMIN"
         }
         _ => "load it (modprobe fuse), and start a container with --device /dev/fuse --cap-add SYS_ADMIN",
     }

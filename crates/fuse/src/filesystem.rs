@@ -1,7 +1,9 @@
-//! The kernel's requests, answered: the protocol of FUSE, as the crate `fuser` reads and writes it, on one side, [`Live`] on the other.
+//! The kernel's requests, answered: the protocol of FUSE, as the crate `fuser` reads and writes it, on one side,
+//! [`Live`] on the other.
 //!
-//! Nobody else changes the file system, so the kernel may keep what it was told for as long as it likes. Permissions are the kernel's to
-//! check (`default_permissions`), and so are the set-id bits that a write or a change of owner takes away.
+//! Nobody else changes the file system, so the kernel may keep what it was told for as long as it likes. Permissions
+//! are the kernel's to check (`default_permissions`), and so are the set-id bits that a write or a change of owner
+//! takes away.
 
 use crate::live::{Allocation, Caller, DirEntry, Live, New, Set, Stat, When};
 use fuser::{
@@ -305,7 +307,8 @@ impl<V: Insertable + Send + 'static> Filesystem for Served<V> {
         device: u32,
         reply: ReplyEntry,
     ) {
-        // As both formats have it: major and minor numbers of 8 bits each. The kernel's form of such a number is the same.
+        // As both formats have it: major and minor numbers of 8 bits each. The kernel's form of such a number is the
+        // same.
         let device = u16::try_from(device).map_err(|_| number(Errno::EINVAL));
         let new = match rustix::fs::FileType::from_raw_mode(mode) {
             rustix::fs::FileType::RegularFile => Ok(New::File),

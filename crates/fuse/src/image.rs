@@ -8,7 +8,8 @@ use std::fs::{File, OpenOptions};
 use std::io::{self, IoSlice};
 use std::path::{Path, PathBuf};
 
-/// An image, locked for as long as it is open: against writers, or by one against all. Whoever reads the image without a lock is not kept from it.
+/// An image, locked for as long as it is open: against writers, or by one against all. Whoever reads the image without
+/// a lock is not kept from it.
 #[derive(Debug)]
 pub(crate) struct Locked {
     /// Its own descriptor of the same open file: the lock is that file's.
@@ -42,7 +43,8 @@ impl Locked {
 
 impl Drop for Locked {
     fn drop(&mut self) {
-        // Closing is not enough while a child process that was just forked has the file open. It can only fail where there is no lock.
+        // Closing is not enough while a child process that was just forked has the file open. It can only fail where
+        // there is no lock.
         let _ = rustix::fs::flock(&self.file, FlockOperation::Unlock);
     }
 }
@@ -58,8 +60,8 @@ pub(crate) struct ImageStore {
     early: Cell<bool>,
 }
 
-/// Where a sync once had to wait for so much, as those of a log do, the host begins at once with everything from then on: the next one has little to
-/// wait for (so does PostgreSQL with `backend_flush_after`).
+/// Where a sync once had to wait for so much, as those of a log do, the host begins at once with everything from then
+/// on: the next one has little to wait for (so does PostgreSQL with `backend_flush_after`).
 const EARLY_BYTES: u64 = 8 << 20;
 /// Pieces below this are left to the host: what begins early costs a call each.
 const EARLY_PIECE_BYTES: u64 = 64 << 10;

@@ -1,8 +1,9 @@
 //! A file system between two calls of the kernel: operations by inode number, in real time, on real bytes.
 //!
-//! The kernel has walked the path, checked permissions, and holds the locks of the directories that an operation changes. What it
-//! cannot know is decided here, under the one lock that is around a [`Live`]: whether a name is there, whose a new file is, and when an
-//! inode without names goes: once the kernel has forgotten it, which it has not while anybody has it open.
+//! The kernel has walked the path, checked permissions, and holds the locks of the directories that an operation
+//! changes. What it cannot know is decided here, under the one lock that is around a [`Live`]: whether a name is there,
+//! whose a new file is, and when an inode without names goes: once the kernel has forgotten it, which it has not while
+//! anybody has it open.
 
 use kernel::payload::Image;
 use kernel::{
@@ -135,7 +136,8 @@ impl<V: Insertable> Live<V> {
         Ok(live)
     }
 
-    /// Writes everything back, marks the file system as unmounted, and waits for stable storage. What has no name any more goes.
+    /// Writes everything back, marks the file system as unmounted, and waits for stable storage. What has no name any
+    /// more goes.
     ///
     /// # Errors
     /// As for [`Live::new`].
@@ -264,7 +266,8 @@ impl<V: Insertable> Live<V> {
         self.stat(ino)
     }
 
-    /// Takes a snapshot of the file system into the new file `.snap/NAME`, where BSD has them; the directory is made if there is none.
+    /// Takes a snapshot of the file system into the new file `.snap/NAME`, where BSD has them; the directory is made if
+    /// there is none.
     pub fn take_snapshot(&mut self, name: &[u8]) -> Result<(), Errno> {
         self.writable()?;
         let root = self.root();
@@ -329,7 +332,8 @@ impl<V: Insertable> Live<V> {
     pub fn make(&mut self, caller: Caller, dir: Ino, name: &[u8], mode: u16, new: &New<'_>) -> Result<Stat, Errno> {
         self.absent(dir, name)?;
         let parent = self.fs.volume().attributes(dir)?;
-        // In a directory with the set-group-id bit, what is new is of its group, and so is what is new in a new directory.
+        // In a directory with the set-group-id bit, what is new is of its group, and so is what is new in a new
+        // directory.
         let inherits = parent.mode & SET_GROUP_ID != 0;
         let directory = matches!(new, New::Directory);
         let mode = if inherits && directory { mode | SET_GROUP_ID } else { mode };
@@ -429,14 +433,16 @@ impl<V: Insertable> Live<V> {
         self.sync_image()
     }
 
-    /// What a daemon does now and then: writes what has been dirty for a while, and does the file system's own work where nobody calls.
+    /// What a daemon does now and then: writes what has been dirty for a while, and does the file system's own work
+    /// where nobody calls.
     pub fn tick(&mut self) {
         if self.writable().is_err() {
             return;
         }
         if self.changed.is_some_and(|since| since.elapsed() >= SYNC_AFTER) {
             self.changed = None;
-            // Soft Updates write a block again once what was left out of it may go. `changed` stays where that is not all.
+            // Soft Updates write a block again once what was left out of it may go. `changed` stays where that is not
+            // all.
             for _ in 0..SYNC_ROUNDS {
                 self.clock();
                 let started = self.fs.run(|volume, cx| volume.sync(cx, Durability::Started));
@@ -485,7 +491,8 @@ impl<V: Insertable> Live<V> {
         self.fs.set_clock(u64::try_from(now_ns).unwrap_or(u64::MAX), date_ns());
     }
 
-    /// A result, unless the image has refused something: the caller gets `EIO`, and whoever reads our messages the place.
+    /// A result, unless the image has refused something: the caller gets `EIO`, and whoever reads our messages the
+    /// place.
     fn below<T>(&mut self, result: Result<T, Errno>) -> Result<T, Errno> {
         match self.fs.take_image_error() {
             None => result,

@@ -31,8 +31,9 @@ const TICKS_BETWEEN: u32 = 20;
 pub enum Source {
     /// The file system in an image file or on a block device.
     Image(PathBuf),
-    /// A laboratory target: with `image=` the file system in that image, which is written to here, otherwise a new one in memory, which goes when
-    /// it is unmounted. Its drive and machine are for virtual time, and nobody waits for that here.
+    /// A laboratory target: with `image=` the file system in that image, which is written to here, otherwise a new one
+    /// in memory, which goes when it is unmounted. Its drive and machine are for virtual time, and nobody waits for
+    /// that here.
     Target(Box<Spec>),
 }
 
@@ -74,8 +75,8 @@ pub struct MountOptions {
     pub threads: usize,
     /// Memory for blocks.
     pub cache_bytes: u64,
-    /// Whether each write that the file system waits for goes to stable storage: what survives a power failure of this machine is then what
-    /// would survive one of a disk without a write cache.
+    /// Whether each write that the file system waits for goes to stable storage: what survives a power failure of this
+    /// machine is then what would survive one of a disk without a write cache.
     pub ordered: bool,
     /// Take a snapshot into `.snap/` under this name before anything else.
     pub snapshot: Option<String>,
@@ -91,11 +92,13 @@ pub struct Events<'a> {
     pub tell: fn(&str),
 }
 
-/// Mounts a file system on a directory and serves it until it is unmounted, by somebody else or because `events.stop` says so. When this
-/// returns without an error, everything is on stable storage and the file system is marked as unmounted.
+/// Mounts a file system on a directory and serves it until it is unmounted, by somebody else or because `events.stop`
+/// says so. When this returns without an error, everything is on stable storage and the file system is marked as
+/// unmounted.
 ///
 /// # Errors
-/// There is no file system, it must not be written to, or is in use; it cannot be mounted; the last of it cannot be written.
+/// There is no file system, it must not be written to, or is in use; it cannot be mounted; the last of it cannot be
+/// written.
 pub fn mount(source: &Source, on: &Path, options: &MountOptions, events: Events<'_>) -> Result<(), MountError> {
     let on =
         on.canonicalize().map_err(|source| MountError::Io { path: on.to_owned(), doing: "mount on it", source })?;
@@ -138,7 +141,8 @@ pub fn mount(source: &Source, on: &Path, options: &MountOptions, events: Events<
     served
 }
 
-/// What the kernel and a server speak to each other through; an ordinary user opens it, too, before fusermount3 is asked to mount.
+/// What the kernel and a server speak to each other through; an ordinary user opens it, too, before fusermount3 is
+/// asked to mount.
 fn fuse_device() -> Result<OwnedFd, MountError> {
     rustix::fs::open("/dev/fuse", OFlags::RDWR | OFlags::CLOEXEC, Mode::empty())
         .map_err(|error| MountError::NoFuse { source: error.into() })
@@ -255,7 +259,8 @@ impl Mount<'_> {
         while !session.guard.is_finished() && waited.elapsed() < Duration::from_secs(1) {
             std::thread::sleep(TICK);
         }
-        // Dropped, it would unmount once more, whatever is mounted there now: version 0.18 of the crate takes no note of ours being gone.
+        // Dropped, it would unmount once more, whatever is mounted there now: version 0.18 of the crate takes no note
+        // of ours being gone.
         std::mem::forget(session);
         self.end(&live)
     }
@@ -276,8 +281,8 @@ impl Mount<'_> {
         }
     }
 
-    /// Mounts it and begins to answer. Root mounts by itself, with our own type, which tells our mounts from those of others; ordinary users
-    /// have `fusermount3` do so.
+    /// Mounts it and begins to answer. Root mounts by itself, with our own type, which tells our mounts from those of
+    /// others; ordinary users have `fusermount3` do so.
     fn session<V: Insertable + Send + 'static>(&self, served: Served<V>) -> Result<BackgroundSession, MountError> {
         let cannot = |source| MountError::Io { path: self.on.to_owned(), doing: "mount on it", source };
         let session = if rustix::process::geteuid().is_root() {

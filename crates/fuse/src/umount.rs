@@ -12,11 +12,12 @@ const PATIENCE: Duration = Duration::from_secs(600);
 /// How long is waited for a server that has only read.
 const READERS_PATIENCE: Duration = Duration::from_secs(10);
 
-/// Unmounts what `fsage mount` has mounted on a directory. When this returns, the image is as it will be. `go_on` is asked while that is waited for.
-/// With `force` what cannot be written is lost.
+/// Unmounts what `fsage mount` has mounted on a directory. When this returns, the image is as it will be. `go_on` is
+/// asked while that is waited for. With `force` what cannot be written is lost.
 ///
 /// # Errors
-/// Nothing of ours is mounted there, it is in use, or the system refuses. Without `force`: not all of it can be written; it stays mounted.
+/// Nothing of ours is mounted there, it is in use, or the system refuses. Without `force`: not all of it can be
+/// written; it stays mounted.
 pub fn umount(on: &Path, force: bool, go_on: &mut dyn FnMut() -> bool) -> Result<(), MountError> {
     // Of a mount whose server is dead only the name can be had.
     let on = on.canonicalize().or_else(|_| std::path::absolute(on)).unwrap_or_else(|_| on.to_owned());
@@ -43,7 +44,8 @@ pub fn umount(on: &Path, force: bool, go_on: &mut dyn FnMut() -> bool) -> Result
         }
         return Ok(());
     }
-    // The server holds a lock on the image until it has written everything. What is no file was in memory, and has gone.
+    // The server holds a lock on the image until it has written everything. What is no file was in memory, and has
+    // gone.
     let Ok(image) = std::fs::File::open(&mount.source) else { return Ok(()) };
     let begun = Instant::now();
     while begun.elapsed() < PATIENCE && go_on() {

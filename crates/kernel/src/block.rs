@@ -73,7 +73,8 @@ impl BlockId {
 pub enum Contents {
     /// What processes wrote. Kept only if asked for, or if a process gave the bytes.
     Data,
-    /// The file system's own structures: [`Encode::encode`](crate::Encode::encode) makes the bytes when they are written.
+    /// The file system's own structures: [`Encode::encode`](crate::Encode::encode) makes the bytes when they are
+    /// written.
     Metadata,
 }
 

@@ -5,8 +5,8 @@ use crate::{BlockId, Cx, Ino, Lbn, Pbn, Volume};
 
 /// A full block of a file has just been filled in the cache: delays its write, or writes the cluster that it completes.
 ///
-/// `size_bytes` is the file's length with this block. Blocks written in sequence gather until a request is full, or a block
-/// comes that does not fit; then they are pushed. Where a gathered cluster ends at the end of the file
+/// `size_bytes` is the file's length with this block. Blocks written in sequence gather until a request is full, or a
+/// block comes that does not fit; then they are pushed. Where a gathered cluster ends at the end of the file
 /// before it is full, because the next block lies elsewhere, the file system may move it first
 /// ([`Volume::reallocate`]): this happens first when the *second* block has been filled.
 pub fn write<V: Volume>(volume: &mut V, cx: &mut Cx, ino: Ino, lbn: Lbn, pbn: Pbn, size_bytes: u64) {
@@ -37,7 +37,8 @@ pub fn write<V: Volume>(volume: &mut V, cx: &mut Cx, ino: Ino, lbn: Lbn, pbn: Pb
             }
             cx.write_run(volume, ino, state.start, gathered);
         }
-        // The start of another cluster: at the end of the file as large as can be, inside it as far as it is contiguous.
+        // The start of another cluster: at the end of the file as large as can be, inside it as far as it is
+        // contiguous.
         let most = (cx.transfers.largest_bytes / block_bytes).saturating_sub(1);
         state.len_blocks = if at_end {
             most

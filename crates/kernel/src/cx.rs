@@ -1,5 +1,5 @@
-//! What a file system has of the kernel while an operation takes effect: the buffer cache, and the program that says what the
-//! operation costs.
+//! What a file system has of the kernel while an operation takes effect: the buffer cache, and the program that says
+//! what the operation costs.
 
 use crate::cache::Cache;
 use crate::costs::Costs;
@@ -257,8 +257,8 @@ impl Cx {
         false
     }
 
-    /// The same so many times more for a block that has just been read. `false` if that takes steps of its own, because the
-    /// block is not there or is being moved; then nothing is done.
+    /// The same so many times more for a block that has just been read. `false` if that takes steps of its own, because
+    /// the block is not there or is being moved; then nothing is done.
     pub fn read_again(&mut self, id: BlockId, times: u64) -> bool {
         let found = self.cache.find(id).filter(|&slot| self.cache.get(slot).io.is_none());
         if let Some(slot) = found
@@ -271,8 +271,8 @@ impl Cx {
         found.is_some()
     }
 
-    /// Reads a run of neighbouring full blocks of a file in one request, as far as they are not in memory and one request goes,
-    /// and waits for it or not. Returns how many blocks are read.
+    /// Reads a run of neighbouring full blocks of a file in one request, as far as they are not in memory and one
+    /// request goes, and waits for it or not. Returns how many blocks are read.
     pub fn read_run(&mut self, first: &Block, blocks: u32, wait: bool) -> u32 {
         let most = (self.transfers.largest_bytes / first.bytes.max(1)).max(1);
         let mut run = 0;
@@ -313,8 +313,9 @@ impl Cx {
 
     // ---- changing
 
-    /// Has a block in memory of which `len` bytes are about to be written: a `fresh` one without reading it, its rest zeros, one
-    /// that is written whole without reading it, any other as it is on the disk. It begins at byte `file_offset` of its file.
+    /// Has a block in memory of which `len` bytes are about to be written: a `fresh` one without reading it, its rest
+    /// zeros, one that is written whole without reading it, any other as it is on the disk. It begins at byte
+    /// `file_offset` of its file.
     pub fn take_for_writing(&mut self, block: &Block, file_offset: u64, len: u32, fresh: bool) {
         if !fresh && len < block.bytes {
             self.read(block);
@@ -363,8 +364,8 @@ impl Cx {
         self.cache.set_dirty(slot, self.now_ns);
     }
 
-    /// Has a list kept of the metadata blocks that are changed from now on, or no longer. A file system with a log of its own
-    /// (write-ahead) asks for it.
+    /// Has a list kept of the metadata blocks that are changed from now on, or no longer. A file system with a log of
+    /// its own (write-ahead) asks for it.
     pub fn note_changes(&mut self, wanted: bool) {
         self.changes = wanted.then(Vec::new);
     }
@@ -466,8 +467,8 @@ impl Cx {
         }
     }
 
-    /// Writes those dirty blocks of a file that are among `blocks` blocks from `first` on; neighbours on the disk go in one
-    /// request (`cluster_wbuild`). Nobody waits.
+    /// Writes those dirty blocks of a file that are among `blocks` blocks from `first` on; neighbours on the disk go in
+    /// one request (`cluster_wbuild`). Nobody waits.
     pub fn write_run(&mut self, encode: &mut impl Encode, ino: Ino, first: Lbn, blocks: u32) {
         let mut slots = std::mem::take(&mut self.scratch);
         for n in 0..blocks {
@@ -479,8 +480,9 @@ impl Cx {
         self.scratch = slots;
     }
 
-    /// Starts writing blocks where they lie; neighbours in a file that are neighbours on the disk go in one request, unless the
-    /// file system [writes them alone](Encode::gathers_late). Blocks that are not dirty are passed over. Nobody waits.
+    /// Starts writing blocks where they lie; neighbours in a file that are neighbours on the disk go in one request,
+    /// unless the file system [writes them alone](Encode::gathers_late). Blocks that are not dirty are passed over.
+    /// Nobody waits.
     pub fn write_in_place(&mut self, encode: &mut impl Encode, ids: &[BlockId]) {
         let mut slots = std::mem::take(&mut self.scratch);
         slots.extend(ids.iter().filter_map(|&id| self.cache.find(id)).filter(|&slot| self.cache.get(slot).dirty));
@@ -520,8 +522,8 @@ impl Cx {
         }
     }
 
-    /// Puts the write of neighbouring blocks into the program. The only place where blocks set out for the disk: what has to
-    /// precede a block (a log record) or to be left out of it (an unsafe pointer) is decided by
+    /// Puts the write of neighbouring blocks into the program. The only place where blocks set out for the disk: what
+    /// has to precede a block (a log record) or to be left out of it (an unsafe pointer) is decided by
     /// [`Encode::sets_out`] and [`Encode::encode`].
     fn start_write(&mut self, encode: &mut impl Encode, slots: &[u32], wait: bool) {
         let Some(&first) = slots.first() else { return };
@@ -556,8 +558,8 @@ impl Cx {
         }
     }
 
-    /// Starts writing a file's dirty blocks, data and indirect blocks; with anything but [`Durability::Started`] waits for all that
-    /// are on their way.
+    /// Starts writing a file's dirty blocks, data and indirect blocks; with anything but [`Durability::Started`] waits
+    /// for all that are on their way.
     pub fn flush_file(&mut self, encode: &mut impl Encode, ino: Ino, how: Durability) {
         let mut slots = std::mem::take(&mut self.scratch);
         slots.extend(self.cache.dirty_of(ino));
@@ -582,8 +584,8 @@ impl Cx {
         }
     }
 
-    /// Starts writing everything dirty: files, then what belongs to none, in order of their numbers; waits for it unless
-    /// [`Durability::Started`].
+    /// Starts writing everything dirty: files, then what belongs to none, in order of their numbers; waits for it
+    /// unless [`Durability::Started`].
     pub fn flush_all(&mut self, encode: &mut impl Encode, how: Durability) {
         let mut files: Vec<Ino> = self.cache.dirty_files().map(|file| file.ino).collect();
         files.sort_unstable_by_key(|ino| (*ino == Ino::DEVICE, *ino));
@@ -627,13 +629,15 @@ impl Cx {
         io
     }
 
-    /// Has the file system be told of each completed write of blocks from now on ([`Volume::arrived`](crate::Volume::arrived)).
+    /// Has the file system be told of each completed write of blocks from now on
+    /// ([`Volume::arrived`](crate::Volume::arrived)).
     pub fn tell_of_writes(&mut self) {
         self.tells = true;
     }
 
-    /// The disk has something else of a block than memory has, though it has just been written: it is changed again, without
-    /// being used. A block that is not in memory any more is put there; one that is on its way again is left alone.
+    /// The disk has something else of a block than memory has, though it has just been written: it is changed again,
+    /// without being used. A block that is not in memory any more is put there; one that is on its way again is left
+    /// alone.
     pub fn differs(&mut self, block: &Block) {
         let slot = self.cache.find(block.id).unwrap_or_else(|| self.cache.insert(block));
         let on_its_way = self.cache.get(slot).io.is_some_and(|io| self.ios.get(io).is_some());
@@ -649,8 +653,8 @@ impl Cx {
 
     // ---- bytes
 
-    /// Fills part of a data block in memory with what a process wrote, or with nobody knows what. Keeps the bytes if they were
-    /// given or the image wants all. Does not mark the block.
+    /// Fills part of a data block in memory with what a process wrote, or with nobody knows what. Keeps the bytes if
+    /// they were given or the image wants all. Does not mark the block.
     pub fn fill(&mut self, id: BlockId, file_offset: u64, at: u32, len: u32, data: Option<&[u8]>) {
         let Some(slot) = self.cache.find(id) else { return };
         let wanted = data.is_some() || self.cache.get(slot).payload || self.image.is_full();
@@ -668,8 +672,8 @@ impl Cx {
         }
     }
 
-    /// The end of a data block in memory, from byte `at` on, reads as zeros from now on (the file was cut there). Does not
-    /// mark the block.
+    /// The end of a data block in memory, from byte `at` on, reads as zeros from now on (the file was cut there). Does
+    /// not mark the block.
     pub fn zero(&mut self, id: BlockId, file_offset: u64, at: u32) {
         let Some(slot) = self.cache.find(id) else { return };
         if !(self.image.is_full() || self.cache.get(slot).payload) {
@@ -711,7 +715,8 @@ impl Cx {
         self.payloads.remove(slot);
     }
 
-    /// Puts a block's bytes into the image, together with those before it, and into what is recorded. Whoever saves [settles](Cx::settle_image).
+    /// Puts a block's bytes into the image, together with those before it, and into what is recorded. Whoever saves
+    /// [settles](Cx::settle_image).
     pub(crate) fn save(&mut self, encode: &impl Encode, slot: u32, recorded: &mut Vec<u8>) {
         let buffer = *self.cache.get(slot);
         let bytes = match buffer.contents {

@@ -1,7 +1,7 @@
 //! Telling a device what holds nothing of value any more.
 //!
-//! A discard takes effect when the device gets it, which may be some time after the operation that asked for it: whoever writes to
-//! the same place meanwhile waits for it first, or it would take the new data with it.
+//! A discard takes effect when the device gets it, which may be some time after the operation that asked for it:
+//! whoever writes to the same place meanwhile waits for it first, or it would take the new data with it.
 
 use crate::program::{Direction, IoId, Step};
 use crate::{Cx, Pbn};
@@ -20,8 +20,8 @@ pub(crate) struct Discards {
 type Discard = (Pbn, (Pbn, IoId));
 
 impl Cx {
-    /// Tells the device that a place holds nothing of value any more (a trim); nobody waits for it. The bytes there are anything
-    /// from now on. Nothing happens where the device has no such command.
+    /// Tells the device that a place holds nothing of value any more (a trim); nobody waits for it. The bytes there are
+    /// anything from now on. Nothing happens where the device has no such command.
     pub fn discard(&mut self, pbn: Pbn, bytes: u64) -> Option<IoId> {
         if !self.discards.supported || bytes < Pbn::BYTES {
             return None;

@@ -1,9 +1,9 @@
 //! Executing programs in virtual time: processors, the device, and who waits for what.
 //!
-//! Every actor (a process, the syncer) has one program at a time. Events happen in order of time; at the same time first what the device
-//! does, then actors by number. A program whose next steps end before any other event is executed straight on, without going
-//! through the queue of events: that is how one process on an idle disk runs, and the result is the same to the
-//! nanosecond.
+//! Every actor (a process, the syncer) has one program at a time. Events happen in order of time; at the same time
+//! first what the device does, then actors by number. A program whose next steps end before any other event is executed
+//! straight on, without going through the queue of events: that is how one process on an idle disk runs, and the result
+//! is the same to the nanosecond.
 
 use crate::program::{Direction, IoId, Step};
 use crate::{Cx, Pbn};
@@ -39,7 +39,8 @@ pub struct WriteRecord {
     pub issued_ns: u64,
     /// When the device reported it.
     pub completed_ns: u64,
-    /// Entries that the log had, all in all, when the device got it: the power may fail in the midst of it from then on.
+    /// Entries that the log had, all in all, when the device got it: the power may fail in the midst of it from then
+    /// on.
     pub submitted_after: u64,
     /// Whether it survives a power failure then; if not, it does after the next flush.
     pub durable: bool,
@@ -200,8 +201,8 @@ impl Engine {
         self.queue.push(Reverse((at_ns.max(self.now_ns), id)));
     }
 
-    /// Takes the program that an operation of this actor has left in `cx` and executes it from now on. Returns when it is
-    /// done if nothing else happens before; otherwise it goes on in [`next`](Engine::next).
+    /// Takes the program that an operation of this actor has left in `cx` and executes it from now on. Returns when it
+    /// is done if nothing else happens before; otherwise it goes on in [`next`](Engine::next).
     pub(crate) fn start(&mut self, cx: &mut Cx, id: ActorId) -> Option<u64> {
         let actor = self.actor(id);
         actor.program.clear();

@@ -1,13 +1,14 @@
 //! A small kernel in virtual time.
 //!
-//! What lives here: the inode-level interface of a file system ([`Volume`]); the buffer cache and what an operation says to it
-//! ([`Cx`]), clustering and read-ahead; the programs of steps that operations leave behind ([`program`]) and the engine that
-//! executes them on a device; path walk, descriptors and daemons, which make of all that a [`posix::FileSystem`] ([`Lab`]); what
-//! computers spend ([`Machine`]). What may not: on-disk formats, allocation policies, device models.
+//! What lives here: the inode-level interface of a file system ([`Volume`]); the buffer cache and what an operation
+//! says to it ([`Cx`]), clustering and read-ahead; the programs of steps that operations leave behind ([`program`]) and
+//! the engine that executes them on a device; path walk, descriptors and daemons, which make of all that a
+//! [`posix::FileSystem`] ([`Lab`]); what computers spend ([`Machine`]). What may not: on-disk formats, allocation
+//! policies, device models.
 //!
-//! An operation runs at once, as plain code on the state in memory, and leaves a program: processor time, requests, waits. The
-//! programs of all processes are executed afterwards on the device models. So an operation takes effect when it is
-//! issued; only its completion is computed.
+//! An operation runs at once, as plain code on the state in memory, and leaves a program: processor time, requests,
+//! waits. The programs of all processes are executed afterwards on the device models. So an operation takes effect when
+//! it is issued; only its completion is computed.
 
 mod block;
 mod cache;

@@ -1,7 +1,7 @@
 //! Writing a log: blocks go out together, one behind the other, to a place that they had not before.
 //!
-//! A log-structured file system says here in which order its blocks follow one another; the bytes that lie between them (summaries,
-//! inode blocks) are made when they set out.
+//! A log-structured file system says here in which order its blocks follow one another; the bytes that lie between them
+//! (summaries, inode blocks) are made when they set out.
 
 use crate::cache::NONE;
 use crate::payload::Piece;
@@ -54,8 +54,9 @@ pub struct LogRequests {
 }
 
 impl Cx {
-    /// Puts a write to the log into the program, as requests of at most the largest transfer that nobody waits for. Blocks are
-    /// copied into a piece of memory for each request (`lfs_writeseg` of 4.4BSD), so that they may change while it is on its way.
+    /// Puts a write to the log into the program, as requests of at most the largest transfer that nobody waits for.
+    /// Blocks are copied into a piece of memory for each request (`lfs_writeseg` of 4.4BSD), so that they may change
+    /// while it is on its way.
     pub fn write_log(&mut self, encode: &impl LogEncode, write: &LogWrite<'_>) -> LogRequests {
         let mut slots = std::mem::take(&mut self.scratch);
         for piece in write.pieces {
@@ -250,8 +251,8 @@ impl Cx {
         self.image.is_full()
     }
 
-    /// Writes bytes that are in no block of the cache (a log), in requests of at most the largest transfer. Nobody waits. `made`
-    /// has the bytes if somebody [wants](Cx::wants_metadata) them.
+    /// Writes bytes that are in no block of the cache (a log), in requests of at most the largest transfer. Nobody
+    /// waits. `made` has the bytes if somebody [wants](Cx::wants_metadata) them.
     pub fn write_through(&mut self, pbn: Pbn, bytes: u64, made: Option<&[u8]>) -> Vec<IoId> {
         debug_assert!(made.is_none_or(|made| made.len() as u64 == bytes), "as many bytes as are written");
         let most = u64::from(self.transfers.largest_bytes).max(Pbn::BYTES) / Pbn::BYTES * Pbn::BYTES;
@@ -274,8 +275,8 @@ impl Cx {
 
     // ---- reading a log
 
-    /// The bytes at a place of the disk, if every block has some: for whoever has [read](Cx::read_through) it. Says whether
-    /// that is so.
+    /// The bytes at a place of the disk, if every block has some: for whoever has [read](Cx::read_through) it. Says
+    /// whether that is so.
     pub fn on_disk(&mut self, pbn: Pbn, out: &mut [u8]) -> bool {
         if !self.image.is_full() {
             return false;

@@ -91,8 +91,8 @@ pub enum Syncer {
     None,
     /// Everything every 30 seconds (`update` of Unix).
     Update,
-    /// Each file 30 seconds after it became dirty, directories 29 and metadata 28 (the syncer that came with Soft Updates; McKusick
-    /// and Ganger, USENIX 1999).
+    /// Each file 30 seconds after it became dirty, directories 29 and metadata 28 (the syncer that came with Soft
+    /// Updates; McKusick and Ganger, USENIX 1999).
     Wheel,
 }
 
@@ -148,7 +148,8 @@ pub enum MachineError {
         problem: String,
     },
     /// There is no such machine.
-    #[error("there is no machine '{name}'; there are {}, and any file that describes one{}", .known.join(", "), units::similar::tip(name, known.iter().copied()))]
+    #[error("there is no machine '{name}'; there are {}, and any file that describes \
+        one{}", .known.join(", "), units::similar::tip(name, known.iter().copied()))]
     Unknown {
         /// What was asked for.
         name: String,

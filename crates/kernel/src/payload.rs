@@ -1,8 +1,8 @@
 //! The bytes of blocks, where somebody wants them.
 //!
-//! A lab file system works without any. Bytes are there for what a process gave explicitly (a marker file is read back as
-//! written), and, in full mode, for every block: of an image that other systems are to read, or of a crash test. What has no bytes
-//! reads as a pattern made from its place in the file, the same in every run.
+//! A lab file system works without any. Bytes are there for what a process gave explicitly (a marker file is read back
+//! as written), and, in full mode, for every block: of an image that other systems are to read, or of a crash test.
+//! What has no bytes reads as a pattern made from its place in the file, the same in every run.
 
 use crate::Pbn;
 use device::store::{SparseStore, Store};
@@ -15,8 +15,8 @@ use std::sync::Arc;
 
 /// Where blocks of the disk have their bytes: all of them, or those that processes gave, on a [`Store`].
 ///
-/// Once something could not be written nothing is written any more: file systems write one thing only when another is there, and what is left is as a power
-/// failure at that moment leaves it.
+/// Once something could not be written nothing is written any more: file systems write one thing only when another is
+/// there, and what is left is as a power failure at that moment leaves it.
 pub struct Image {
     store: Box<dyn Store + Send>,
     /// Something could not be written.
@@ -35,7 +35,8 @@ struct Gathered {
     bytes: usize,
 }
 
-/// Bytes to be written together with others. A payload is shared with the cache: it is copied if somebody changes it meanwhile.
+/// Bytes to be written together with others. A payload is shared with the cache: it is copied if somebody changes it
+/// meanwhile.
 pub(crate) enum Piece {
     Made(Vec<u8>),
     Payload(Arc<[u8]>),
@@ -61,8 +62,8 @@ impl Image {
         Image { store, failed: false, given: Some(Given::default()), gathered: Gathered::default() }
     }
 
-    /// For the bytes of every block, metadata included: in an image file, in memory, or in an `Arc<Mutex<_>>` of either whose
-    /// other end shows what is on the disk at any time. What is in the store at the beginning is on the disk.
+    /// For the bytes of every block, metadata included: in an image file, in memory, or in an `Arc<Mutex<_>>` of either
+    /// whose other end shows what is on the disk at any time. What is in the store at the beginning is on the disk.
     pub fn full(store: impl Store + Send + 'static) -> Image {
         Image { store: Box::new(store), failed: false, given: None, gathered: Gathered::default() }
     }
@@ -127,8 +128,8 @@ impl Image {
         }
     }
 
-    /// Puts bytes at a place, together with what is gathered behind them: whoever gathers [settles](Image::settle) when it is done. The store gets
-    /// everything in the order in which it came.
+    /// Puts bytes at a place, together with what is gathered behind them: whoever gathers [settles](Image::settle) when
+    /// it is done. The store gets everything in the order in which it came.
     pub(crate) fn gather(&mut self, pbn: Pbn, bytes: Piece) -> io::Result<()> {
         self.may_write()?;
         let Gathered { at_byte, bytes: waiting, .. } = self.gathered;
@@ -298,7 +299,8 @@ mod tests {
     }
 
     proptest! {
-        /// What is gathered reaches the store piece by piece in the order in which it came, whatever lies between, and nothing after a failure.
+        /// What is gathered reaches the store piece by piece in the order in which it came, whatever lies between, and
+        /// nothing after a failure.
         #[test]
         fn gathered_writes_keep_their_order(
             pieces in prop::collection::vec((0_u64..6, 1_usize..4, 0_u8..8), 1..60),

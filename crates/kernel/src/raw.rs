@@ -1,8 +1,9 @@
-//! The disk as one file (`/dev/rsd0a`): bytes on a drive in virtual time, read and written by one process without a file system.
+//! The disk as one file (`/dev/rsd0a`): bytes on a drive in virtual time, read and written by one process without a
+//! file system.
 //!
-//! For what works on whole disks: checking, and a log's rolling forward. What such a program reads goes through the buffer cache in
-//! blocks; reads in sequence are made in requests that double up to the kernel's largest, and waited for. Writes go to the drive at
-//! once, as the program makes them.
+//! For what works on whole disks: checking, and a log's rolling forward. What such a program reads goes through the
+//! buffer cache in blocks; reads in sequence are made in requests that double up to the kernel's largest, and waited
+//! for. Writes go to the drive at once, as the program makes them.
 
 use crate::cache::Cache;
 use crate::{Block, BlockId, CacheCounters, Costs, DeviceCounters, LabError, Machine, Pbn, ReadAhead, Transfers};
@@ -45,8 +46,8 @@ struct State {
 }
 
 impl<S: Store> RawDisk<S> {
-    /// A store on a drive of a machine, read in blocks of so many bytes, a multiple of 512. Its own bytes cost nothing: only when they
-    /// are read and written here.
+    /// A store on a drive of a machine, read in blocks of so many bytes, a multiple of 512. Its own bytes cost nothing:
+    /// only when they are read and written here.
     ///
     /// # Errors
     /// The drive is too small.
@@ -334,7 +335,8 @@ mod tests {
         let device = Box::new(FixedDevice::new(MIB, 0));
         assert!(matches!(
             RawDisk::new(SparseStore::new(2 * MIB), device, &machine, 8192).err(),
-            Some(LabError::DeviceTooSmall { needed_bytes, there_bytes }) if needed_bytes == 2 * MIB && there_bytes == MIB
+            Some(LabError::DeviceTooSmall { needed_bytes,
+                there_bytes }) if needed_bytes == 2 * MIB && there_bytes == MIB
         ));
     }
 }

@@ -1,16 +1,17 @@
 //! Reading ahead, as 4.4BSD does (`cluster_read` in `vfs_cluster.c`).
 //!
-//! A read is in sequence if the file's read before was of this block or the one before it. That is all it takes: 8 KB read at a
-//! random place of a file with 4 KB blocks are two blocks in sequence, and start reading ahead (the quirk that
-//! Seltzer et al., USENIX 1995, measured). The window starts at one block, doubles while reads go on in sequence, and halves when what was
-//! read ahead has left memory before it was used.
+//! A read is in sequence if the file's read before was of this block or the one before it. That is all it takes: 8 KB
+//! read at a random place of a file with 4 KB blocks are two blocks in sequence, and start reading ahead (the quirk
+//! that Seltzer et al., USENIX 1995, measured). The window starts at one block, doubles while reads go on in sequence,
+//! and halves when what was read ahead has left memory before it was used.
 
 use crate::cx::ReadAhead;
 use crate::nodes::Reading;
 use crate::{Block, BlockId, Cx, Ino, Lbn, Mapped, Volume};
 use posix::Errno;
 
-/// Has a block of a file in memory, and starts reading those that will be asked for. Says whether there was a block, not a hole.
+/// Has a block of a file in memory, and starts reading those that will be asked for. Says whether there was a block,
+/// not a hole.
 pub(crate) fn read<V: Volume>(volume: &mut V, cx: &mut Cx, ino: Ino, lbn: Lbn, size_bytes: u64) -> Result<bool, Errno> {
     let reader = Reader { ino, block_bytes: volume.block_bytes(), size_bytes };
     let mut state = cx.nodes.get(ino).map_or_else(Reading::default, |node| node.reading);

@@ -1,7 +1,8 @@
-//! For tests and benchmarks of the kernel itself, a small file system: extents, first fit, nothing on the disk in any format.
+//! For tests and benchmarks of the kernel itself, a small file system: extents, first fit, nothing on the disk in any
+//! format.
 //!
-//! It has what the kernel needs to be exercised: addresses, indirect blocks, inodes in blocks, directories with data blocks, a
-//! disk that fills up. Metadata are delayed, or written at once and waited for ([`Metadata`]).
+//! It has what the kernel needs to be exercised: addresses, indirect blocks, inodes in blocks, directories with data
+//! blocks, a disk that fills up. Metadata are delayed, or written at once and waited for ([`Metadata`]).
 
 use crate::{
     Attributes, Block, BlockId, Cx, Durability, Encode, Entry, Ino, Lbn, Mapped, NewNode, Pbn, Rename, SetAttributes,

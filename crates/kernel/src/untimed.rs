@@ -1,4 +1,5 @@
-//! A volume without a clock and without a device: operations take effect, and what they ask of the disk is done at once.
+//! A volume without a clock and without a device: operations take effect, and what they ask of the disk is done at
+//! once.
 //!
 //! For what depends on the file system alone (where its policies put things, what its structures hold) and for tests of
 //! volumes. The cache, clustering and delayed writes are those of the lab; the programs are thrown away, counted.
@@ -88,12 +89,14 @@ impl<V: Volume> Untimed<V> {
         self.cx.barriers = barriers;
     }
 
-    /// Files' blocks leave memory once they are written: who has the image has them in a cache of its own, and what is in none is read past ours.
+    /// Files' blocks leave memory once they are written: who has the image has them in a cache of its own, and what is
+    /// in none is read past ours.
     pub fn forget_what_is_written(&mut self) {
         self.written = Some(Vec::new());
     }
 
-    /// The date is this, nanoseconds since 1970, `now_ns` after the beginning. For real time: the date may jump, the other only grows.
+    /// The date is this, nanoseconds since 1970, `now_ns` after the beginning. For real time: the date may jump, the
+    /// other only grows.
     pub fn set_clock(&mut self, now_ns: u64, date_ns: i64) {
         self.cx.now_ns = self.cx.now_ns.max(now_ns);
         self.cx.epoch_ns = date_ns.saturating_sub_unsigned(self.cx.now_ns);
@@ -112,7 +115,8 @@ impl<V: Volume> Untimed<V> {
         self.cx.image.sync()
     }
 
-    /// Whether something could not be written to the image. Since then nothing is, and what the operations do stays in memory.
+    /// Whether something could not be written to the image. Since then nothing is, and what the operations do stays in
+    /// memory.
     pub fn image_has_failed(&self) -> bool {
         self.cx.image.has_failed()
     }
@@ -122,8 +126,8 @@ impl<V: Volume> Untimed<V> {
         self.cx.cache.dirty_bytes()
     }
 
-    /// Fills `out` with a file's bytes from `offset` on, of an image that has all bytes; the file is that long. What is in no block in memory
-    /// is read past the cache.
+    /// Fills `out` with a file's bytes from `offset` on, of an image that has all bytes; the file is that long. What is
+    /// in no block in memory is read past the cache.
     ///
     /// # Errors
     /// The file system's; what is wrong with the image is [noted](Untimed::take_image_error).
@@ -177,7 +181,8 @@ impl<V: Volume> Untimed<V> {
         Ok(())
     }
 
-    /// Does a piece of the file system's own work, which waits for idle time, if nobody has called for `idle_ns`; says whether there was any.
+    /// Does a piece of the file system's own work, which waits for idle time, if nobody has called for `idle_ns`; says
+    /// whether there was any.
     pub fn idle_work(&mut self, idle_ns: u64) -> bool {
         let due = self.volume.idle_work_after_ns(&self.cx).is_some_and(|after_ns| after_ns <= idle_ns);
         let did = due && self.volume.work(&mut self.cx, true);
@@ -205,7 +210,8 @@ impl<V: Volume> Untimed<V> {
         self.cx.nodes.remove(ino);
     }
 
-    /// Runs an operation. Whatever it asks of the disk is done when this returns, and the cache is no larger than it may be.
+    /// Runs an operation. Whatever it asks of the disk is done when this returns, and the cache is no larger than it
+    /// may be.
     #[inline]
     pub fn run<R>(&mut self, operation: impl FnOnce(&mut V, &mut Cx) -> R) -> R {
         let result = operation(&mut self.volume, &mut self.cx);

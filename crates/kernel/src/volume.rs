@@ -1,10 +1,11 @@
 //! What a file system is to this kernel: the inode-level interface.
 //!
 //! A volume keeps the whole of its structures in memory, in whatever form suits it, and acts on them at once. What the
-//! operation would have cost is said to the [`Cx`]: which blocks it had to have in memory, which it changed, which it wrote and
-//! whether it waited. Names, descriptors, permissions of the caller, `.` and `..` at mount points, symbolic links: all
-//! that is the kernel's. A volume can rely on its arguments: the directory is one, the name is neither `.` nor `..` nor empty nor
-//! longer than [`name_max_bytes`](Volume::name_max_bytes), a name to be made is not there, a name to be removed is.
+//! operation would have cost is said to the [`Cx`]: which blocks it had to have in memory, which it changed, which it
+//! wrote and whether it waited. Names, descriptors, permissions of the caller, `.` and `..` at mount points, symbolic
+//! links: all that is the kernel's. A volume can rely on its arguments: the directory is one, the name is neither `.`
+//! nor `..` nor empty nor longer than [`name_max_bytes`](Volume::name_max_bytes), a name to be made is not there, a
+//! name to be removed is.
 
 use crate::program::IoId;
 use crate::{BlockId, Cx, Ino, Lbn, Pbn};
@@ -12,22 +13,24 @@ use posix::{Errno, Extent, FileKind, FreeExtent, FsUsage};
 
 /// Bytes of blocks that are not what processes wrote.
 pub trait Encode {
-    /// Fills in the bytes of a metadata block as they would be on the disk now. `out` is as long as the block and zeroed.
+    /// Fills in the bytes of a metadata block as they would be on the disk now. `out` is as long as the block and
+    /// zeroed.
     ///
-    /// Asked for at the moment the block's write is put into a program, and only if somebody wants the bytes (an image, a
-    /// crash test). What may not yet be on the disk (Soft Updates) is left out here.
+    /// Asked for at the moment the block's write is put into a program, and only if somebody wants the bytes (an image,
+    /// a crash test). What may not yet be on the disk (Soft Updates) is left out here.
     fn encode(&self, id: BlockId, pbn: Pbn, out: &mut [u8]);
 
-    /// A block in memory sets out for the disk with a request that is not in the program yet; [`encode`](Encode::encode) is asked for
-    /// its bytes next, if anybody wants them. Asked of every block, whoever writes it. What has to be on the disk before is
-    /// written, or waited for, here.
+    /// A block in memory sets out for the disk with a request that is not in the program yet;
+    /// [`encode`](Encode::encode) is asked for its bytes next, if anybody wants them. Asked of every block, whoever
+    /// writes it. What has to be on the disk before is written, or waited for, here.
     #[inline]
     fn sets_out(&mut self, _cx: &mut Cx, _id: BlockId, _io: IoId) {}
 
-    /// Whether what was left dirty goes to the disk together with its dirty neighbours, where the kernel writes neighbours in one
-    /// request at all. If not, only a cluster that has gathered in sequence does ([`cluster::write`](crate::cluster::write)), and
-    /// the rest goes block by block, as `fsync`, `sync` and short memory write it in 4.4BSD (`bawrite` of each buffer in `ffs_fsync` and
-    /// `getnewbuf`). FreeBSD gathers then too (`vfs_bio_awrite`).
+    /// Whether what was left dirty goes to the disk together with its dirty neighbours, where the kernel writes
+    /// neighbours in one request at all. If not, only a cluster that has gathered in sequence does
+    /// ([`cluster::write`](crate::cluster::write)), and the rest goes block by block, as `fsync`, `sync` and short
+    /// memory write it in 4.4BSD (`bawrite` of each buffer in `ffs_fsync` and `getnewbuf`). FreeBSD gathers then too
+    /// (`vfs_bio_awrite`).
     #[inline]
     fn gathers_late(&self) -> bool {
         true
@@ -97,7 +100,8 @@ pub trait Volume: Encode + Clone + 'static {
     /// Removes a name; the inode stays, even without links, until [`release`](Volume::release).
     fn unlink(&mut self, cx: &mut Cx, dir: Ino, name: &[u8], ino: Ino) -> Result<(), Errno>;
 
-    /// Removes an empty directory's name; the inode stays until [`release`](Volume::release). `ENOTEMPTY` if it is not empty.
+    /// Removes an empty directory's name; the inode stays until [`release`](Volume::release). `ENOTEMPTY` if it is not
+    /// empty.
     fn rmdir(&mut self, cx: &mut Cx, dir: Ino, name: &[u8], ino: Ino) -> Result<(), Errno>;
 
     /// Moves a name. The kernel has made sure that a directory does not go below itself and that what is replaced is of
@@ -116,8 +120,8 @@ pub trait Volume: Encode + Clone + 'static {
     /// Where a symbolic link leads.
     fn readlink(&mut self, cx: &mut Cx, ino: Ino) -> Result<Vec<u8>, Errno>;
 
-    /// Entries from a place in a directory on, until `sink` says `false` (that entry is not taken) or they end. `.` and `..` are
-    /// entries like others. Cookie 0 is the start; the cookie of an entry is the place behind it.
+    /// Entries from a place in a directory on, until `sink` says `false` (that entry is not taken) or they end. `.` and
+    /// `..` are entries like others. Cookie 0 is the start; the cookie of an entry is the place behind it.
     fn readdir(
         &mut self,
         cx: &mut Cx,
@@ -126,13 +130,13 @@ pub trait Volume: Encode + Clone + 'static {
         sink: &mut dyn FnMut(Entry<'_>) -> bool,
     ) -> Result<(), Errno>;
 
-    /// Where a block of a file lies, and how many blocks after it lie directly behind one another, at most `ahead`. Reads
-    /// indirect blocks. `None` is a hole.
+    /// Where a block of a file lies, and how many blocks after it lie directly behind one another, at most `ahead`.
+    /// Reads indirect blocks. `None` is a hole.
     fn map(&mut self, cx: &mut Cx, ino: Ino, lbn: Lbn, ahead: u32) -> Result<Option<Mapped>, Errno>;
 
     /// Writes a range: allocates, and marks blocks or writes them (see [`crate::cluster`]). Returns how much was
-    /// written: less than asked for only if the disk is full after some of it; `ENOSPC` if after nothing. The new length
-    /// and the times are set. `sync` as for `O_SYNC` and `O_DSYNC`: nothing is left to write when it is done.
+    /// written: less than asked for only if the disk is full after some of it; `ENOSPC` if after nothing. The new
+    /// length and the times are set. `sync` as for `O_SYNC` and `O_DSYNC`: nothing is left to write when it is done.
     fn write(&mut self, cx: &mut Cx, range: &WriteRange<'_>) -> Result<u64, Errno>;
 
     /// Sets the length: frees what is behind it, or extends by a hole.
@@ -148,32 +152,34 @@ pub trait Volume: Encode + Clone + 'static {
         Err(Errno::EOPNOTSUPP)
     }
 
-    /// Tries to move delayed blocks of a file, `blocks` from `first` on, into one contiguous run, and says whether they lie in
-    /// one now (`VOP_REALLOCBLKS` of 4.4BSD). `false` by default.
+    /// Tries to move delayed blocks of a file, `blocks` from `first` on, into one contiguous run, and says whether they
+    /// lie in one now (`VOP_REALLOCBLKS` of 4.4BSD). `false` by default.
     fn reallocate(&mut self, _cx: &mut Cx, _ino: Ino, _first: Lbn, _blocks: u32) -> bool {
         false
     }
 
-    /// Takes a snapshot of the file system into a new file, which shows all of it as it is now; removing the file removes it.
-    /// `EOPNOTSUPP` by default.
+    /// Takes a snapshot of the file system into a new file, which shows all of it as it is now; removing the file
+    /// removes it. `EOPNOTSUPP` by default.
     fn snapshot(&mut self, _cx: &mut Cx, _dir: Ino, _name: &[u8]) -> Result<Ino, Errno> {
         Err(Errno::EOPNOTSUPP)
     }
 
-    /// Takes a snapshot for a check beside the work. It has no name when this returns, so that a crash leaves none: whoever reads it
-    /// [releases](Volume::release) it in the end. `EOPNOTSUPP` by default.
+    /// Takes a snapshot for a check beside the work. It has no name when this returns, so that a crash leaves none:
+    /// whoever reads it [releases](Volume::release) it in the end. `EOPNOTSUPP` by default.
     fn snapshot_to_check(&mut self, _cx: &mut Cx) -> Result<Ino, Errno> {
         Err(Errno::EOPNOTSUPP)
     }
 
-    /// Gives back something that a crash has left, which a check of a [snapshot](Volume::snapshot) has found while the file system was in
-    /// use. Nobody can have reached it since; where the file system finds that it is not there any more, nothing happens. Returns the inodes
-    /// that have no links now: whoever has none of them open calls [`release`](Volume::release). `EOPNOTSUPP` by default.
+    /// Gives back something that a crash has left, which a check of a [snapshot](Volume::snapshot) has found while the
+    /// file system was in use. Nobody can have reached it since; where the file system finds that it is not there any
+    /// more, nothing happens. Returns the inodes that have no links now: whoever has none of them open calls
+    /// [`release`](Volume::release). `EOPNOTSUPP` by default.
     fn give_back(&mut self, _cx: &mut Cx, _correction: &Correction) -> Result<Vec<Ino>, Errno> {
         Err(Errno::EOPNOTSUPP)
     }
 
-    /// The check of a snapshot is over: the file system says in its superblock what came of it. `EOPNOTSUPP` by default.
+    /// The check of a snapshot is over: the file system says in its superblock what came of it. `EOPNOTSUPP` by
+    /// default.
     fn checked(&mut self, _cx: &mut Cx, _end: CheckEnd) -> Result<(), Errno> {
         Err(Errno::EOPNOTSUPP)
     }
@@ -193,12 +199,13 @@ pub trait Volume: Encode + Clone + 'static {
         cx.write_in_place(self, blocks);
     }
 
-    /// A write of blocks is complete. Told before anything else takes effect, and only if [asked for](Cx::tell_of_writes). Adds
-    /// nothing to the program: what is to be read or written for it waits for [`work`](Volume::work), or for whoever writes next.
+    /// A write of blocks is complete. Told before anything else takes effect, and only if [asked
+    /// for](Cx::tell_of_writes). Adds nothing to the program: what is to be read or written for it waits for
+    /// [`work`](Volume::work), or for whoever writes next.
     fn arrived(&mut self, _cx: &mut Cx, _io: IoId) {}
 
-    /// Whether there is work for a daemon of the file system's own (a cleaner) now. Asked after each call, and after each piece of
-    /// work; must be quick.
+    /// Whether there is work for a daemon of the file system's own (a cleaner) now. Asked after each call, and after
+    /// each piece of work; must be quick.
     fn wants_work(&self, _cx: &Cx) -> bool {
         false
     }
@@ -208,8 +215,8 @@ pub trait Volume: Encode + Clone + 'static {
         None
     }
 
-    /// Does a piece of that work, in the name of the daemon: its program competes with those of processes. Says whether there
-    /// was anything to do; if so, it is asked again when the program is done.
+    /// Does a piece of that work, in the name of the daemon: its program competes with those of processes. Says whether
+    /// there was anything to do; if so, it is asked again when the program is done.
     fn work(&mut self, _cx: &mut Cx, _idle: bool) -> bool {
         false
     }
@@ -232,14 +239,15 @@ pub trait Volume: Encode + Clone + 'static {
 /// How a check beside the work has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CheckEnd {
-    /// All that it found has been given back: once that is on the disk, the file system is no longer one that has crashed.
+    /// All that it found has been given back: once that is on the disk, the file system is no longer one that has
+    /// crashed.
     AllGivenBack,
     /// It found more: the file system is not to be mounted again without a full check.
     FullCheckNeeded,
 }
 
-/// What a crash has left of something, for [`Volume::give_back`]: what BSD's check tells the kernel (`vfs.ffs.adjrefcnt`, `freefiles`,
-/// `freeblks`).
+/// What a crash has left of something, for [`Volume::give_back`]: what BSD's check tells the kernel
+/// (`vfs.ffs.adjrefcnt`, `freefiles`, `freeblks`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Correction {
     /// A directory that no name leads to from the root: the names in it go, those of directories below it first.
@@ -247,7 +255,8 @@ pub enum Correction {
         /// The directory.
         dir: Ino,
     },
-    /// Links that are no names: so many are not to be counted any more. An inode that has none then is let go, unless somebody has it open.
+    /// Links that are no names: so many are not to be counted any more. An inode that has none then is let go, unless
+    /// somebody has it open.
     Links {
         /// The inode.
         ino: Ino,

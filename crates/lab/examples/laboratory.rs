@@ -1,7 +1,9 @@
-//! Makes and removes files on two file systems of the laboratory: `cargo run -p fsage-lab --example laboratory [TARGET…]`.
+//! Makes and removes files on two file systems of the laboratory:
+//! `cargo run -p fsage-lab --example laboratory [TARGET…]`.
 //!
 //! Shows how a target becomes a file system in virtual time ([`Spec::open`]), how calls are made on it
-//! ([`posix::FileSystem`]), and what they cost there: the clock and the counters do not depend on the machine that runs this.
+//! ([`posix::FileSystem`]), and what they cost there: the clock and the counters do not depend on the machine that runs
+//! this.
 
 use lab::{Laboratory, Spec};
 use posix::{Call, FileSystem, Mode, OpenFlags};
@@ -10,8 +12,8 @@ use std::error::Error;
 /// Files that are made and removed.
 pub const FILES: u32 = 200;
 
-/// Makes `FILES` files of 1 KiB, removes them, and says how many nanoseconds of virtual time each half took. What a file system
-/// has only in memory by then has cost nothing yet.
+/// Makes `FILES` files of 1 KiB, removes them, and says how many nanoseconds of virtual time each half took. What a
+/// file system has only in memory by then has cost nothing yet.
 ///
 /// # Errors
 /// A call fails.

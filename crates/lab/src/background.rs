@@ -1,8 +1,9 @@
-//! The check of a crashed file system in the background, in virtual time: how long until it can be used, and until all that the crash left
-//! has been given back, with work beside it or without.
+//! The check of a crashed file system in the background, in virtual time: how long until it can be used, and until all
+//! that the crash left has been given back, with work beside it or without.
 //!
-//! What a snapshot shows does not change. So what the check reads and finds is worked out when it begins, at no cost; then a process makes the
-//! same reads in virtual time, beside others; and only when it is done the file system is told what was found.
+//! What a snapshot shows does not change. So what the check reads and finds is worked out when it begins, at no cost;
+//! then a process makes the same reads in virtual time, beside others; and only when it is done the file system is told
+//! what was found.
 
 use crate::bytes::{self, Begun};
 use crate::{OpenError, Spec, System};
@@ -27,8 +28,8 @@ impl BackgroundCheck {
     /// Takes the snapshot, in virtual time. `go_on` is asked now and then.
     ///
     /// # Errors
-    /// There is no room for a snapshot, or already one; or more is wrong than a crash of Soft Updates leaves, which the superblock says
-    /// then.
+    /// There is no room for a snapshot, or already one; or more is wrong than a crash of Soft Updates leaves, which the
+    /// superblock says then.
     pub fn begin(lab: &mut Lab<Ffs>, go_on: &mut dyn FnMut() -> bool) -> Result<BackgroundCheck, OpenError> {
         let target = lab.setup().target.clone();
         let refused = |doing| refused(target.clone(), doing);
@@ -62,7 +63,8 @@ impl BackgroundCheck {
         Reader { fd: self.fd, rest: self.reads.iter(), computing_ns: Some(self.computing_ns) }
     }
 
-    /// Gives back what was found, in virtual time, and removes the snapshot. `between` is called after each time that something was.
+    /// Gives back what was found, in virtual time, and removes the snapshot. `between` is called after each time that
+    /// something was.
     ///
     /// # Errors
     /// The file system's.
@@ -125,8 +127,8 @@ pub struct CheckedInBackground {
 }
 
 impl Spec {
-    /// Mounts the target's file system as a crash of Soft Updates has left it, and checks it in the background, with nothing beside it, in virtual time.
-    /// The target's image stays as it is.
+    /// Mounts the target's file system as a crash of Soft Updates has left it, and checks it in the background, with
+    /// nothing beside it, in virtual time. The target's image stays as it is.
     ///
     /// # Errors
     /// The target is of another file system or mode. As for [`BackgroundCheck::begin`].

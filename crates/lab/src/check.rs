@@ -1,4 +1,5 @@
-//! Checking a target's disk in virtual time: every request that the check makes goes through the target's drive and machine.
+//! Checking a target's disk in virtual time: every request that the check makes goes through the target's drive and
+//! machine.
 
 use crate::bytes;
 use crate::spec::System;
@@ -27,8 +28,8 @@ impl Checked {
         }
     }
 
-    /// What the processor does beside reading: an inode costs what looking at attributes costs, and a name what comparing one does.
-    /// Files with several names count once.
+    /// What the processor does beside reading: an inode costs what looking at attributes costs, and a name what
+    /// comparing one does. Files with several names count once.
     fn computing_ns(&self, costs: &Costs) -> u64 {
         let inodes = match self {
             Checked::Ffs(report) => report.contents.files + report.contents.directories,
@@ -39,8 +40,8 @@ impl Checked {
 }
 
 impl Spec {
-    /// The disk of the target before it is mounted: what is in its image, which itself stays as it is, or a new file system of `size=`, or of the
-    /// whole drive.
+    /// The disk of the target before it is mounted: what is in its image, which itself stays as it is, or a new file
+    /// system of `size=`, or of the whole drive.
     ///
     /// # Errors
     /// It cannot be read or made.
@@ -86,7 +87,8 @@ impl Spec {
             .map_err(|source| OpenError::Lab { target: self.text.clone(), source })
     }
 
-    /// Checks a disk, and repairs it there: to look without touching, lay an [`Overlay`] over the disk. `go_on` is asked now and then.
+    /// Checks a disk, and repairs it there: to look without touching, lay an [`Overlay`] over the disk. `go_on` is
+    /// asked now and then.
     ///
     /// # Errors
     /// There is no file system of the target's kind.

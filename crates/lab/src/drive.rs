@@ -42,8 +42,8 @@ pub enum DriveSpec {
 /// What is wrong with a drive: where, what, what is accepted.
 pub(crate) type Wrong = (usize, String, &'static str);
 
-const ACCEPTED: &str = "a drive is a name that `fsage drive list` shows, the path of a .toml file, or an array such as raid0:4xst32430n,unit=64K \
-                        (raid0, raid1, raid5)";
+const ACCEPTED: &str = "a drive is a name that `fsage drive list` shows, the path of a .toml file, or an array such as \
+                        raid0:4xst32430n,unit=64K (raid0, raid1, raid5)";
 
 impl DriveSpec {
     /// Reads `NAME`, `FILE.toml`, `raidL:NxDRIVE[,unit=SIZE]`; `start` is the position of the first character.

@@ -22,7 +22,8 @@ pub enum OpenError {
     Machine(#[from] kernel::MachineError),
     /// The buffer cache asked for is larger than the machine's memory.
     #[error(
-        "cache={asked_bytes}: the machine '{machine}' has {memory_bytes} bytes of memory; ask for less or name another machine="
+        "cache={asked_bytes}: the machine '{machine}' has {memory_bytes} bytes of memory; ask for less or name another \
+         machine="
     )]
     Cache { asked_bytes: u64, machine: String, memory_bytes: u64 },
     /// The file system cannot be made, or the image has none.

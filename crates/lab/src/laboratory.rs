@@ -30,8 +30,8 @@ pub trait Laboratory: FileSystem + Send {
     /// Has calls be made that cannot leave that directory, or has no longer.
     fn set_contained(&mut self, contained: bool);
 
-    /// Writes everything back and, if an image is asked for, the file system into that new file. Data that nobody gave are
-    /// zeros in it, unless every byte was kept.
+    /// Writes everything back and, if an image is asked for, the file system into that new file. Data that nobody gave
+    /// are zeros in it, unless every byte was kept.
     ///
     /// # Errors
     /// The device or the image refuses.
@@ -63,7 +63,8 @@ impl Kept for Ffs {
         let (g, tuning) = (self.geometry(), self.tuning());
         let version = format!("{:?}", g.layout.version).to_lowercase();
         format!(
-            "{version},size={},bsize={},fsize={},groups={},fpg={},ipg={},minfree={},maxcontig={},maxbpg={},avgfilesize={},avgfpdir={}",
+            "{version},size={},bsize={},fsize={},groups={},fpg={},ipg={},minfree={},maxcontig={},\
+             maxbpg={},avgfilesize={},avgfpdir={}",
             g.size_frags << g.fshift,
             g.bsize,
             g.fsize,

@@ -1,8 +1,8 @@
 //! Laboratory targets: a file system, a machine and a drive, named in one line.
 //!
-//! What lives here: the grammar of `ffs:realloc,size=502M@st32430n` ([`Spec`]), and what opens it: a typed laboratory for
-//! experiments ([`Spec::ffs`], [`Spec::lfs`]) and one behind traits for commands ([`Laboratory`], [`LabSite`]). What may not: file systems, devices and
-//! caches themselves.
+//! What lives here: the grammar of `ffs:realloc,size=502M@st32430n` ([`Spec`]), and what opens it: a typed laboratory
+//! for experiments ([`Spec::ffs`], [`Spec::lfs`]) and one behind traits for commands ([`Laboratory`], [`LabSite`]).
+//! What may not: file systems, devices and caches themselves.
 //!
 //! ```text
 //! SYSTEM[:OPTION,OPTION…][@DRIVE]

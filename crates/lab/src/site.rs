@@ -46,8 +46,8 @@ pub struct LabSite {
 }
 
 impl LabSite {
-    /// Makes the target ready: file system, machine and drive, and a directory of the run's own. Where a log is to be kept, every
-    /// byte is: its checksums cover data too.
+    /// Makes the target ready: file system, machine and drive, and a directory of the run's own. Where a log is to be
+    /// kept, every byte is: its checksums cover data too.
     ///
     /// # Errors
     /// It cannot be set up, or has less room than the run needs.

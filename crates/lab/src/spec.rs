@@ -39,7 +39,8 @@ pub struct Spec {
     pub cache_bytes: Option<u64>,
     /// Which bytes are kept.
     pub data: Data,
-    /// An image to begin with instead of an empty file system; it is not changed, and every byte is kept, as if `data` were full.
+    /// An image to begin with instead of an empty file system; it is not changed, and every byte is kept, as if `data`
+    /// were full.
     pub image: Option<PathBuf>,
     /// As the user wrote it, for the record.
     pub text: String,
@@ -284,8 +285,8 @@ impl Spec {
         OpenError::System { target: self.text.clone(), system }
     }
 
-    /// The target's device, new and idle. Where a drive of its own was named for the log, what lies in `log` (sectors of 512 bytes) is on
-    /// that.
+    /// The target's device, new and idle. Where a drive of its own was named for the log, what lies in `log` (sectors
+    /// of 512 bytes) is on that.
     ///
     /// # Errors
     /// A drive makes no sense, or the log does not fit its own.
@@ -302,7 +303,8 @@ impl Spec {
         Ok(Box::new(beside.map_err(|why| refused(why.to_string()))?))
     }
 
-    /// A file system on its machine and drive; `begin` is told how large a new one is to be, and `log` says where its log lies.
+    /// A file system on its machine and drive; `begin` is told how large a new one is to be, and `log` says where its
+    /// log lies.
     fn set_up<V: Volume>(
         &self,
         machine: Machine,
@@ -341,7 +343,8 @@ impl fmt::Display for Spec {
     }
 }
 
-const SYSTEMS: &str = "the laboratory's file systems are ffs, as in ffs:realloc,size=502M@st32430n, and lfs, as in lfs:cleaner=greedy,segment=512K@st32430n";
+const SYSTEMS: &str = "the laboratory's file systems are ffs, as in ffs:realloc,size=502M@st32430n, and lfs, as in \
+    lfs:cleaner=greedy,segment=512K@st32430n";
 const QUOTES: &str = "quotes come in pairs, and a backslash quotes the next character";
 
 fn read(text: &str) -> Result<Spec, Wrong> {

@@ -15,8 +15,8 @@ use std::io;
 use std::os::unix::fs::FileTypeExt as _;
 use std::path::Path;
 
-/// Surveys a directory of a mounted file system, or an unmounted ext4 image or block device. Nothing is written to either;
-/// a mounted file system is asked to write back its dirty data first (`syncfs`).
+/// Surveys a directory of a mounted file system, or an unmounted ext4 image or block device. Nothing is written to
+/// either; a mounted file system is asked to write back its dirty data first (`syncfs`).
 pub fn survey(
     target: &Path,
     options: &SurveyOptions,
@@ -65,8 +65,8 @@ fn magic(handle: &File) -> io::Result<u64> {
     Ok(rustix::fs::fstatfs(handle)?.f_type.cast_unsigned())
 }
 
-/// The allocation groups of the file system that holds a directory, or why they are not known. Those of btrfs, which inodes
-/// do not belong to, are not asked for.
+/// The allocation groups of the file system that holds a directory, or why they are not known. Those of btrfs, which
+/// inodes do not belong to, are not asked for.
 pub fn groups_of(directory: &Path) -> Result<Groups, String> {
     let handle = File::open(directory).map_err(|e| format!("the directory cannot be opened: {e}"))?;
     match magic(&handle).map_err(|e| e.to_string())? {
@@ -94,8 +94,8 @@ fn laboratory(fs: &dyn FileSystem) -> Surroundings<'static> {
     Surroundings { groups: Ok(groups.into()), split: Ok(()), span: Some(span), ..Surroundings::default() }
 }
 
-/// Surveys everything below the root of a handle, on a mounted directory or in the laboratory: as [`survey`] does, for a
-/// handle that is there already (a site's).
+/// Surveys everything below the root of a handle, on a mounted directory or in the laboratory: as [`survey`] does, for
+/// a handle that is there already (a site's).
 ///
 /// # Errors
 /// The root cannot be looked at; `progress` answered `false`; a signal.

@@ -1,12 +1,12 @@
 //! Layout: how a file system has placed its files, and what is left of its free space.
 //!
 //! What lives here: the scores (`scores`, pure arithmetic on extents), the survey of a mounted directory through the
-//! hinge trait ([`survey_file_system`]), the survey of an unmounted ext2/3/4 image by a reader of our own (`ext4`), the map of a
-//! disk that a survey can make ([`map`]), the survey file, the comparison of two surveys, and the file of many taken over time
-//! ([`series`]). What may not: anything that changes a file system.
+//! hinge trait ([`survey_file_system`]), the survey of an unmounted ext2/3/4 image by a reader of our own (`ext4`), the
+//! map of a disk that a survey can make ([`map`]), the survey file, the comparison of two surveys, and the file of many
+//! taken over time ([`series`]). What may not: anything that changes a file system.
 //!
-//! A figure that cannot be had is [`Available::Unavailable`] with the reason. Addresses of btrfs are its own unless they
-//! were translated, and every survey says which ([`AddressSpace`]).
+//! A figure that cannot be had is [`Available::Unavailable`] with the reason. Addresses of btrfs are its own unless
+//! they were translated, and every survey says which ([`AddressSpace`]).
 
 mod collect;
 mod compare;

@@ -1,5 +1,5 @@
-//! The survey of what was listed before: a tree whose files are told one by one, with their extents, as a snapshot with block lists
-//! has them. The figures are those of the other surveys, from the same sums.
+//! The survey of what was listed before: a tree whose files are told one by one, with their extents, as a snapshot with
+//! block lists has them. The figures are those of the other surveys, from the same sums.
 
 use crate::SurveyOptions;
 use crate::collect::{Collector, DirectoryPlace, FileFacts, LinksLeft};
@@ -22,8 +22,8 @@ pub struct ListedFile {
     pub mtime_ns: i64,
 }
 
-/// A survey being made of a list. Directories are entered and left, and files told, in the order of a walk depth first, each directory in the
-/// order in which the system listed it: figures of distance follow that order.
+/// A survey being made of a list. Directories are entered and left, and files told, in the order of a walk depth first,
+/// each directory in the order in which the system listed it: figures of distance follow that order.
 pub struct Listed {
     source: Source,
     collector: Collector,
@@ -33,7 +33,8 @@ pub struct Listed {
 }
 
 impl Listed {
-    /// Nothing told yet. `groups`: those that files are compared with, or why not; `span`: the addresses in use, for a map.
+    /// Nothing told yet. `groups`: those that files are compared with, or why not; `span`: the addresses in use, for a
+    /// map.
     pub fn new(source: Source, groups: Result<Groups, String>, span: Span, options: &SurveyOptions) -> Listed {
         let map = options.map.map(|order| MapBuilder::new(order, span));
         Listed {
@@ -61,8 +62,8 @@ impl Listed {
         self.stack.pop();
     }
 
-    /// A name of a file in the directory it is in; `path`: from the root of the tree, without a slash before it. A further name of a file that was
-    /// told before is counted as one.
+    /// A name of a file in the directory it is in; `path`: from the root of the tree, without a slash before it. A
+    /// further name of a file that was told before is counted as one.
     pub fn file(&mut self, file: ListedFile, extents: &[Extent], path: impl FnOnce() -> Vec<u8>) {
         if file.nlink > 1 && self.links_left.seen_before(file.ino, file.nlink) {
             self.walked.further_links += 1;

@@ -1,5 +1,5 @@
-//! Where the files of a file system lie, asked through the hinge trait and brought into a device's addresses where these are known:
-//! what a survey and a snapshot with block lists have in common.
+//! Where the files of a file system lie, asked through the hinge trait and brought into a device's addresses where
+//! these are known: what a survey and a snapshot with block lists have in common.
 
 use crate::AddressSpace;
 use posix::{Call, Extent, Fd, FileSystem, Unavailable};
@@ -47,7 +47,8 @@ impl<'a> Places<'a> {
         Ok(translated)
     }
 
-    /// As the file system has them; where the file has been written since the walk began, after writing it back once more.
+    /// As the file system has them; where the file has been written since the walk began, after writing it back once
+    /// more.
     fn written_back(&mut self, fs: &mut dyn FileSystem, fd: Fd) -> Result<Vec<Extent>, Unavailable> {
         let extents = fs.extents(fd)?;
         if extents.iter().any(|e| e.flags.delayed) && !self.delayed_synced {

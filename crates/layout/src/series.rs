@@ -18,11 +18,11 @@
 //!
 //! # The file
 //!
-//! `fsage.series/1` and a newline, then records. A record is the length of its payload, the payload's CRC-32C, and the CRC-32C
-//! of these eight bytes, each 4 bytes little-endian; then the payload, JSON compressed with zstd: `{"header": ...}` first,
-//! then `{"point": ...}`, `{"clock": ...}` and `{"used": ...}` in order of time. Points are synced to disk. A run that is killed can
-//! leave an incomplete record at the end: it is left out and said so ([`Series::torn_bytes`]); any other damage is an error that names
-//! the byte.
+//! `fsage.series/1` and a newline, then records. A record is the length of its payload, the payload's CRC-32C, and the
+//! CRC-32C of these eight bytes, each 4 bytes little-endian; then the payload, JSON compressed with zstd:
+//! `{"header": ...}` first, then `{"point": ...}`, `{"clock": ...}` and `{"used": ...}` in order of time. Points are
+//! synced to disk. A run that is killed can leave an incomplete record at the end: it is left out and said so
+//! ([`Series::torn_bytes`]); any other damage is an error that names the byte.
 
 mod frames;
 mod summary;
@@ -177,8 +177,8 @@ impl Series {
         Ok(series)
     }
 
-    /// The simulated day of a moment by the wall clock, between the clock's points in proportion; before the first and after
-    /// the last, theirs. `None` without a clock.
+    /// The simulated day of a moment by the wall clock, between the clock's points in proportion; before the first and
+    /// after the last, theirs. `None` without a clock.
     pub fn day_of_unix_ns(&self, unix_ns: i64) -> Option<f64> {
         let after = self.clock.partition_point(|c| c.unix_ns <= unix_ns);
         let before = after.checked_sub(1).and_then(|i| self.clock.get(i));

@@ -1,4 +1,5 @@
-//! The survey file: one JSON object, `schema` first, then the survey's own fields. The same object that `--json` prints.
+//! The survey file: one JSON object, `schema` first, then the survey's own fields. The same object that `--json`
+//! prints.
 
 use crate::{LayoutError, Survey};
 use serde_json::Value;

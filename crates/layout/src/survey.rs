@@ -47,8 +47,8 @@ impl<T> Available<T> {
 pub enum AddressSpace {
     /// Bytes on the block device the file system is on.
     Device,
-    /// btrfs's own address space. Contiguity inside a chunk is contiguity on a device (single, DUP, RAID1); distances are
-    /// **not** distances on any device.
+    /// btrfs's own address space. Contiguity inside a chunk is contiguity on a device (single, DUP, RAID1); distances
+    /// are **not** distances on any device.
     BtrfsLogical,
     /// btrfs addresses translated to the one device through the chunk tree, first copy.
     BtrfsTranslated,
@@ -168,8 +168,8 @@ pub struct FilesLayout {
 }
 
 impl FilesLayout {
-    /// The files modified lately, where they are some of the files and not all: otherwise they have no figures of their own. A tree that was
-    /// aged in an hour has not been idle for a month.
+    /// The files modified lately, where they are some of the files and not all: otherwise they have no figures of their
+    /// own. A tree that was aged in an hour has not been idle for a month.
     pub fn hot_apart(&self) -> Option<&HotFiles> {
         self.hot.as_ref().filter(|hot| hot.row.files > 0 && hot.row.files < self.all.files)
     }

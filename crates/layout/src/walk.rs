@@ -41,8 +41,8 @@ pub struct Surroundings<'a> {
     pub translate: Option<&'a dyn Translate>,
     /// Free space, where it is found another way than the trait's.
     pub free: Option<Result<FreeList, String>>,
-    /// The addresses in use, for the map; `None`: from 0 to the size the file system states, and further where extents lie
-    /// further.
+    /// The addresses in use, for the map; `None`: from 0 to the size the file system states, and further where extents
+    /// lie further.
     pub span: Option<Span>,
     /// Remarks for the reader.
     pub notes: Vec<String>,
@@ -321,7 +321,8 @@ impl Walk<'_> {
         Ok(())
     }
 
-    /// A directory was moved while we were below it: what is left of its parents up to the next one still open is given up.
+    /// A directory was moved while we were below it: what is left of its parents up to the next one still open is given
+    /// up.
     fn moved_away(&mut self) {
         while self.stack.last().is_some_and(|f| f.fd.is_none()) {
             if let Some(frame) = self.stack.pop() {

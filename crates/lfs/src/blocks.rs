@@ -22,7 +22,8 @@ pub type EachBlock<'a> = &'a mut dyn FnMut(Block) -> Result<(), LfsError>;
 /// What is done with each piece of a file: its byte in the file, its bytes.
 pub type EachPiece<'a> = &'a mut dyn FnMut(u64, &[u8]) -> Result<(), LfsError>;
 
-/// Every block that an inode points to, indirect ones before what they point to; holes are left out. Stops at the file's size.
+/// Every block that an inode points to, indirect ones before what they point to; holes are left out. Stops at the
+/// file's size.
 pub fn file_blocks<S: Store + ?Sized>(
     store: &S,
     g: &Geometry,
@@ -33,7 +34,8 @@ pub fn file_blocks<S: Store + ?Sized>(
     blocks_of(store, g, ino, inode, false, each)
 }
 
-/// The same; with `all`, as for whoever writes to the file, a pointer behind its end, which would come to count when it grows, is an error.
+/// The same; with `all`, as for whoever writes to the file, a pointer behind its end, which would come to count when it
+/// grows, is an error.
 pub(crate) fn blocks_of<S: Store + ?Sized>(
     store: &S,
     g: &Geometry,

@@ -1,7 +1,7 @@
 //! Checkpoints: everything written, then the ifile, then a superblock that says where they are.
 //!
-//! The first two superblocks are written in turn. A segment that has become empty is written again only when both know it as
-//! empty: whichever of the two a mount starts from, nothing that it needs has been overwritten.
+//! The first two superblocks are written in turn. A segment that has become empty is written again only when both know
+//! it as empty: whichever of the two a mount starts from, nothing that it needs has been overwritten.
 
 use crate::format::{FragAddr, IFILE_INO, LABEL_BYTES, PF_CLEAN, SB_BYTES, SegNo, Superblock};
 use crate::planted::Bug;
@@ -56,8 +56,8 @@ impl IfileState {
 pub(crate) const IFILE: Ino = IFILE_INO;
 
 impl Lfs {
-    /// Writes everything dirty and makes a checkpoint of it. Nothing if nothing has changed. `ENOSPC` if the log cannot take
-    /// it.
+    /// Writes everything dirty and makes a checkpoint of it. Nothing if nothing has changed. `ENOSPC` if the log cannot
+    /// take it.
     pub(crate) fn checkpoint(&mut self, cx: &mut Cx, how: Durability) -> Result<(), Errno> {
         if self.dirty.is_empty() && self.dead.is_empty() && self.ifile.changed() == 0 {
             if how != Durability::Started {
@@ -116,11 +116,13 @@ impl Lfs {
         self.usage_of_changed(self.log.next);
         let ifile_at = self.inodes.get(IFILE.0).and_then(|node| self.g.segment_of(node.own.daddr));
         ifile_at.into_iter().for_each(|segment| self.usage_of_changed(segment));
-        // Each block has one place in the plan; what changes in it afterwards is still in its bytes, which are made at the end.
+        // Each block has one place in the plan; what changes in it afterwards is still in its bytes, which are made at
+        // the end.
         let mut planned: FxHashSet<i64> = FxHashSet::default();
         self.plan_changed_blocks(cx, plan, &mut planned)?;
         self.plan_inode(cx, plan, IFILE)?;
-        // The inode may have opened another segment; and a checkpoint says where the log goes on, which must be a place with room.
+        // The inode may have opened another segment; and a checkpoint says where the log goes on, which must be a place
+        // with room.
         loop {
             if !self.g.partial_fits(self.log.offset) {
                 self.log.advance()?;
@@ -169,8 +171,8 @@ impl Lfs {
         signed(i64::from(self.sb.dsize) - i64::from(label) - (self.used_frags + self.log.meta_frags) as i64)
     }
 
-    /// Fragments that can be written before segments must be cleaned, as NetBSD's tools count them: all of clean segments and
-    /// what is left of the current one, less half of what is kept for the cleaner.
+    /// Fragments that can be written before segments must be cleaned, as NetBSD's tools count them: all of clean
+    /// segments and what is left of the current one, less half of what is kept for the cleaner.
     pub(crate) fn avail(&self) -> i32 {
         let rest = i64::from(self.g.segment_end(self.log.current).0) - i64::from(self.log.offset.0);
         let held = i64::from(self.sb.minfreeseg - self.sb.minfreeseg / 2) * i64::from(self.g.fsbpseg);
@@ -227,7 +229,8 @@ impl Lfs {
         }
     }
 
-    /// Tells the disk that nothing is in some clean segments any more, once the superblock that lets them be written again is there.
+    /// Tells the disk that nothing is in some clean segments any more, once the superblock that lets them be written
+    /// again is there.
     fn discard_segments(&mut self, cx: &mut Cx, cleaned: &[SegNo], superblock: Option<IoId>) {
         if let Some(io) = superblock.filter(|_| !self.planted.has(Bug::DiscardFirst)) {
             cx.wait_for(io);

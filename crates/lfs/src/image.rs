@@ -11,8 +11,8 @@ use device::store::read;
 use ufs::FormatError;
 use ufs::image::{At, EachPlace, Entry, Readable};
 
-/// Which of the two checkpoints to begin with. Both superblocks must be whole for there to be a choice; where they have the
-/// same serial number, the first counts.
+/// Which of the two checkpoints to begin with. Both superblocks must be whole for there to be a choice; where they have
+/// the same serial number, the first counts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Checkpoint {
     /// The one with the higher serial number.
@@ -50,8 +50,9 @@ pub struct Image<S> {
 }
 
 impl<S: Store> Image<S> {
-    /// Finds the file system and reads its ifile. Where the checkpoint asked for is not complete, its ifile not being there, the
-    /// other one will do. What was written after the checkpoint is not looked for: see [`Image::roll_forward`].
+    /// Finds the file system and reads its ifile. Where the checkpoint asked for is not complete, its ifile not being
+    /// there, the other one will do. What was written after the checkpoint is not looked for: see
+    /// [`Image::roll_forward`].
     pub fn open(store: S, checkpoint: Checkpoint) -> Result<Image<S>, LfsError> {
         let (located, other) = locate(&store, checkpoint)?;
         let read = |located: &Located| {
@@ -70,8 +71,8 @@ impl<S: Store> Image<S> {
         Ok(Image { store, sb, geometry, ifile, sb_at: at_byte, other, planted: Planted::NONE })
     }
 
-    /// Which segments are empty, clean or not, as both checkpoints know them: nothing that either leads to, with the log behind it, is in
-    /// them. A checkpoint whose ifile cannot be read is none that anybody starts from.
+    /// Which segments are empty, clean or not, as both checkpoints know them: nothing that either leads to, with the
+    /// log behind it, is in them. A checkpoint whose ifile cannot be read is none that anybody starts from.
     pub(crate) fn empty_segments(&self) -> Vec<bool> {
         let other = self.other.as_ref().and_then(|other| {
             let inode = inode_at(&self.store, &other.geometry, FragAddr(other.sb.idaddr), IFILE_INO).ok()?;
@@ -136,7 +137,8 @@ impl<S: Store> Image<S> {
         file_blocks(&self.store, &self.geometry, ino, inode, each)
     }
 
-    /// Hands over a file's data in order, as `(byte of the file, bytes)`, at most a megabyte at a time; holes are left out.
+    /// Hands over a file's data in order, as `(byte of the file, bytes)`, at most a megabyte at a time; holes are left
+    /// out.
     pub fn data(&self, ino: Ino, inode: &Dinode, each: EachPiece<'_>) -> Result<(), LfsError> {
         ufs::image::data(self, ino, inode, each)
     }
@@ -200,7 +202,8 @@ impl<S: Store> Readable for Image<S> {
     }
 }
 
-/// Whether there is a superblock of this kind at the first one's place, sound or not; or where the one there says, if only it is torn.
+/// Whether there is a superblock of this kind at the first one's place, sound or not; or where the one there says, if
+/// only it is torn.
 pub fn is_lfs<S: Store + ?Sized>(store: &S) -> bool {
     read(store, Superblock::FIRST_AT, 4).is_ok_and(|bytes| bytes == LFS_MAGIC.to_le_bytes())
         || second_of_torn(store).is_some()
@@ -228,8 +231,8 @@ pub fn superblock_at<S: Store + ?Sized>(store: &S, at_byte: u64) -> Result<Locat
     Ok(Located { sb, geometry, at_byte })
 }
 
-/// Finds the superblocks that checkpoints go to: the one asked for, and the other. The first is at byte 8192, and says where the
-/// second is.
+/// Finds the superblocks that checkpoints go to: the one asked for, and the other. The first is at byte 8192, and says
+/// where the second is.
 pub fn locate<S: Store + ?Sized>(store: &S, checkpoint: Checkpoint) -> Result<(Located, Option<Located>), LfsError> {
     let first = match superblock_at(store, Superblock::FIRST_AT) {
         Ok(first) => first,

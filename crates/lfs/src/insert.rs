@@ -1,8 +1,8 @@
 //! Copying files into an image: what is LFS's own of it.
 //!
-//! What is copied is appended to the log. Nothing that was there is overwritten before two checkpoints know it as dead, and
-//! the last checkpoint says that the file system is clean; so an image whose log was left behind by a crash can be copied
-//! into too: it is rolled forward first.
+//! What is copied is appended to the log. Nothing that was there is overwritten before two checkpoints know it as dead,
+//! and the last checkpoint says that the file system is clean; so an image whose log was left behind by a crash can be
+//! copied into too: it is rolled forward first.
 
 use crate::policy::Options;
 use crate::{FileStore, Lfs, LfsError, Overlay, Store, fsck};
@@ -14,7 +14,8 @@ use ufs::insert::Insertable;
 /// A file system in an image that files are copied into.
 pub type Inserter<S> = ufs::insert::Inserter<Lfs, S>;
 
-/// Changes the image `path`: see [`ufs::edit::edit`]. A copy is checked by [`fsck`](crate::fsck()) before it takes the image's place.
+/// Changes the image `path`: see [`ufs::edit::edit`]. A copy is checked by [`fsck`](crate::fsck()) before it takes the
+/// image's place.
 pub fn edit<T>(
     path: &Path,
     how: Edit,
@@ -36,7 +37,8 @@ impl Insertable for Lfs {
     type Options = Options;
     type Error = LfsError;
 
-    /// A damaged file system is refused: what two files claim, or the usage table does not know of, could be overwritten.
+    /// A damaged file system is refused: what two files claim, or the usage table does not know of, could be
+    /// overwritten.
     fn open<S: Store>(mut store: S, options: Options) -> Result<(Lfs, S), LfsError> {
         if let Some(problem) = first_problem(Overlay::new(&mut store))? {
             return Err(LfsError::NotWritable(format!(

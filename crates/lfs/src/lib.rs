@@ -1,7 +1,8 @@
 //! A log-structured file system: 4.4BSD-LFS in the on-disk format of its descendant in NetBSD (version 2, 32-bit).
 //!
-//! What lives here: the format, what works on images of it, the live file system with its segment writer, cleaner and recovery. What
-//! may not: the operations on names and lengths, which are [`ufs::live`]'s; caches and timing, which are `kernel`'s.
+//! What lives here: the format, what works on images of it, the live file system with its segment writer, cleaner and
+//! recovery. What may not: the operations on names and lengths, which are [`ufs::live`]'s; caches and timing, which are
+//! `kernel`'s.
 
 mod blocks;
 mod checkpoint;

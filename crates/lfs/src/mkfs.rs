@@ -1,11 +1,11 @@
 //! Making file systems: the layout of NetBSD's newfs_lfs.
 //!
-//! The sizes are worked out as `sbin/newfs_lfs/make_lfs.c` does: segment 0 begins at fragment 0 and holds the label and the
-//! first superblock, further superblocks are at the beginning of every tenth of the segments, and behind the first one lies a
-//! log of one checkpoint: the root directory, the ifile, their inodes. Same options, same bytes.
+//! The sizes are worked out as `sbin/newfs_lfs/make_lfs.c` does: segment 0 begins at fragment 0 and holds the label and
+//! the first superblock, further superblocks are at the beginning of every tenth of the segments, and behind the first
+//! one lies a log of one checkpoint: the root directory, the ifile, their inodes. Same options, same bytes.
 //!
-//! In two things it follows the image that NetBSD's kernel has been seen to mount instead of newfs_lfs, which leaves a last
-//! segment unused for the sake of the label, and does not fill in `nspf`. docs/lfs-format.md lists them.
+//! In two things it follows the image that NetBSD's kernel has been seen to mount instead of newfs_lfs, which leaves a
+//! last segment unused for the sake of the label, and does not fill in `nspf`. docs/lfs-format.md lists them.
 
 use crate::format::{
     CleanerInfo, DINODE_BYTES, DIR_FORMAT, DIRBLKSIZ, DataSum, Dinode, Disk as _, ENDIAN, FileType, Finfo, FragAddr,
@@ -53,7 +53,8 @@ pub struct MkfsOptions {
     pub ibsize: Option<u32>,
     /// Per cent of space held back.
     pub minfree: u32,
-    /// Segments that are room for the cleaner, not counted as space; `None` for a twentieth (of few segments an eighth).
+    /// Segments that are room for the cleaner, not counted as space; `None` for a twentieth (of few segments an
+    /// eighth).
     pub minfreeseg: Option<u32>,
     /// Segments that only the cleaner may write; `None` for half of those and one.
     pub resvseg: Option<u32>,
@@ -121,8 +122,8 @@ pub struct Made {
     pub ident: u32,
 }
 
-/// Makes a file system in a store that is at least as long as it. Only what it needs is written: what was there before stays
-/// in the clean segments, where its partial segments count for nothing since they are of another identity.
+/// Makes a file system in a store that is at least as long as it. Only what it needs is written: what was there before
+/// stays in the clean segments, where its partial segments count for nothing since they are of another identity.
 pub fn mkfs<S: Store + ?Sized>(store: &mut S, options: &MkfsOptions) -> Result<Made, LfsError> {
     if store.len_bytes() < options.size_bytes {
         let (have, want) = (store.len_bytes(), options.size_bytes);
@@ -174,8 +175,8 @@ fn superblock(o: &MkfsOptions) -> Result<(SuperblockFields, Geometry), LfsError>
     let interval = (nseg / MAX_SUPERBLOCKS as u32).max(MIN_SUPERBLOCK_INTERVAL);
     if nseg <= interval || nseg < minfreeseg + 4 || resvseg >= nseg {
         return Err(bad(format!(
-            "{nseg} segments of {ssize} bytes, {minfreeseg} of them for the cleaner, are too few; make the file system larger or the \
-segments smaller"
+            "{nseg} segments of {ssize} bytes, {minfreeseg} of them for the cleaner, are too few; make the file system \
+larger or the segments smaller"
         )));
     }
     let mut sboffs = [0; MAX_SUPERBLOCKS];
@@ -339,8 +340,8 @@ impl Log {
         Ok(log)
     }
 
-    /// Whether so many fragments fit the partial segment that is being filled. None ends where its segment does: NetBSD's
-    /// roll-forward would take the next segment on the disk for the next one of the log.
+    /// Whether so many fragments fit the partial segment that is being filled. None ends where its segment does:
+    /// NetBSD's roll-forward would take the next segment on the disk for the next one of the log.
     fn has_room(&self, g: &Geometry, frags: u32) -> bool {
         self.partials.last().is_some_and(|(addr, _)| {
             g.within_segment(*addr, self.end.0.saturating_sub(addr.0).saturating_add(frags + 1))
@@ -571,8 +572,8 @@ fn has_superblock(sb: &SuperblockFields, g: &Geometry, segment: SegNo) -> bool {
     sb.sboffs.iter().any(|addr| *addr != 0 && g.segment_of(FragAddr(*addr)) == Some(segment))
 }
 
-/// Fragments that can be written before segments must be cleaned, as newfs_lfs and fsck_lfs count them: what is left of the
-/// current segment and all clean ones, less half of the cleaner's.
+/// Fragments that can be written before segments must be cleaned, as newfs_lfs and fsck_lfs count them: what is left of
+/// the current segment and all clean ones, less half of the cleaner's.
 pub fn available(sb: &SuperblockFields, g: &Geometry, usage: &[SegmentUsage]) -> i32 {
     let clean = (0_u32..).map(SegNo).zip(usage).filter(|(_, u)| u.is_clean());
     let room = |(segment, usage): (SegNo, &SegmentUsage)| {

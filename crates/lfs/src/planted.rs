@@ -11,7 +11,8 @@ pub enum Bug {
     UnfinishedCounts,
     /// What is behind the checkpoint does not count.
     NoRollForward,
-    /// Recovery writes into a segment that is empty by the checkpoint it starts from, whatever the other one leads into.
+    /// Recovery writes into a segment that is empty by the checkpoint it starts from, whatever the other one leads
+    /// into.
     EmptyByOne,
     /// Recovery takes a segment for clean because the log names it as next, though a checkpoint leads into it.
     NextIsClean,

@@ -1,14 +1,16 @@
 //! Roll-forward: what was written after a checkpoint.
 //!
-//! Partial segments follow one another from the checkpoint's `offset` on, each with a serial number one higher. The first that
-//! does not (its checksums, its serial number or its file system are wrong) ends the log: it was being written when the
-//! power failed, or is left over from before. Partial segments of directory operations carry a flag as long as more of the
-//! same operations follow; a run without its end is dropped, so that a name and the inode it names appear together or not at all.
+//! Partial segments follow one another from the checkpoint's `offset` on, each with a serial number one higher. The
+//! first that does not (its checksums, its serial number or its file system are wrong) ends the log: it was being
+//! written when the power failed, or is left over from before. Partial segments of directory operations carry a flag as
+//! long as more of the same operations follow; a run without its end is dropped, so that a name and the inode it names
+//! appear together or not at all.
 //!
-//! The rule for files is that of Sprite and of 4.4BSD's design (Seltzer et al., USENIX Winter 1993, section 4.4): **an inode
-//! in the log is its file's new state**, and its pointers say where its blocks are; blocks without an inode behind them are
-//! of a write that was not completed, and do not count. Writers put a file's blocks, then its indirect blocks, then its
-//! inode into the log. (NetBSD takes blocks without an inode too. Nothing that was synced depends on the difference.)
+//! The rule for files is that of Sprite and of 4.4BSD's design (Seltzer et al., USENIX Winter 1993, section 4.4): **an
+//! inode in the log is its file's new state**, and its pointers say where its blocks are; blocks without an inode
+//! behind them are of a write that was not completed, and do not count. Writers put a file's blocks, then its indirect
+//! blocks, then its inode into the log. (NetBSD takes blocks without an inode too. Nothing that was synced depends on
+//! the difference.)
 //!
 //! An inode with no links says that the file is gone: writers put one into the log when the last name goes.
 
@@ -43,9 +45,9 @@ pub struct Partial {
 pub struct LogTail {
     /// Partial segments that follow the checkpoint and one another.
     pub partials: Vec<Partial>,
-    /// How many of them count: not an unfinished run of directory operations at the end, nor a checkpoint there without its
-    /// superblock. That has nothing but the ifile, and its place is wanted for the checkpoint that recovery makes: however often
-    /// the power fails while it does, the log gets no longer.
+    /// How many of them count: not an unfinished run of directory operations at the end, nor a checkpoint there without
+    /// its superblock. That has nothing but the ifile, and its place is wanted for the checkpoint that recovery makes:
+    /// however often the power fails while it does, the log gets no longer.
     pub complete: usize,
     /// Why the log ends where it does.
     pub ended_by: String,
@@ -149,8 +151,9 @@ fn is_of_ifile<S: Store + ?Sized>(store: &S, g: &Geometry, partial: &Partial) ->
         && partial.summary.inode_blocks.iter().all(|addr| inodes_of(addr).is_ok_and(only))
 }
 
-/// What is wrong with the inodes, indirect blocks and directories of a partial segment; `None` if nothing is. The checksum sees the
-/// first four bytes of a block only: one that was written in part is found here, if it can be found at all.
+/// What is wrong with the inodes, indirect blocks and directories of a partial segment; `None` if nothing is. The
+/// checksum sees the first four bytes of a block only: one that was written in part is found here, if it can be found
+/// at all.
 fn structure_problem<S: Store + ?Sized>(
     store: &S,
     g: &Geometry,
@@ -229,8 +232,8 @@ fn log_place(g: &Geometry, offset: FragAddr, has_superblock: &dyn Fn(SegNo) -> b
     }
 }
 
-/// Where the partial segment behind one that ends at `end` in `segment` may be: there if there is room, else in the next
-/// segment. Where NetBSD's writer and its roll-forward differ about the room, either.
+/// Where the partial segment behind one that ends at `end` in `segment` may be: there if there is room, else in the
+/// next segment. Where NetBSD's writer and its roll-forward differ about the room, either.
 fn next_places(
     g: &Geometry,
     segment: SegNo,
@@ -277,8 +280,9 @@ struct Change {
 }
 
 impl<S: Store> Image<S> {
-    /// Brings what was written after the checkpoint into the inode map, the usage table and the superblock's counters, in
-    /// memory: nothing is written. A file system that was unmounted cleanly is left as it is, and so is one where this fails.
+    /// Brings what was written after the checkpoint into the inode map, the usage table and the superblock's counters,
+    /// in memory: nothing is written. A file system that was unmounted cleanly is left as it is, and so is one where
+    /// this fails.
     pub fn roll_forward(&mut self) -> Result<RolledForward, LfsError> {
         let serial = self.sb.serial;
         let mut done = RolledForward { from_serial: serial, to_serial: serial, ..RolledForward::default() };
@@ -374,7 +378,8 @@ impl<S: Store> Image<S> {
         }
     }
 
-    /// Gathers the inodes of a partial segment; of several of one number the last counts, if it is not of an earlier version.
+    /// Gathers the inodes of a partial segment; of several of one number the last counts, if it is not of an earlier
+    /// version.
     fn inodes_of(&self, partial: &Partial, changes: &mut BTreeMap<Ino, Change>) -> Result<(), LfsError> {
         let g = &self.geometry;
         for addr in &partial.summary.inode_blocks {
@@ -401,7 +406,8 @@ impl<S: Store> Image<S> {
             self.extend_map(*ino)?;
             let was = self.ifile.entry(*ino).cloned().unwrap_or_default();
             if let Some(addr) = self.ifile.daddr(*ino) {
-                // The old state can still be read: nothing that a checkpoint points to is overwritten before the next one.
+                // The old state can still be read: nothing that a checkpoint points to is overwritten before the next
+                // one.
                 let old = inode_at(&self.store, &self.geometry, addr, *ino)?;
                 self.account(*ino, &old, addr, overwritten, false)?;
             }
@@ -479,14 +485,15 @@ impl<S: Store> Image<S> {
         Ok(())
     }
 
-    /// The log ends behind a partial segment, or at the beginning of the next segment if there is no room. `spare` are segments
-    /// that the checkpoint knows as dirty, and both checkpoints with nothing in them: they may be written if none is clean.
+    /// The log ends behind a partial segment, or at the beginning of the next segment if there is no room. `spare` are
+    /// segments that the checkpoint knows as dirty, and both checkpoints with nothing in them: they may be written if
+    /// none is clean.
     fn end_behind(&mut self, last: &Partial, spare: &[SegNo]) {
         let g = self.geometry;
         let Some(segment) = g.segment_of(last.addr) else { return };
         let named = g.segment_of(FragAddr(last.summary.header.next));
-        // It was clean, though the checkpoint may know it as dirty and empty. If one of the two leads into it, a superblock that made
-        // it clean is not on the disk: until that is, rolling forward reads what was there.
+        // It was clean, though the checkpoint may know it as dirty and empty. If one of the two leads into it, a
+        // superblock that made it clean is not on the disk: until that is, rolling forward reads what was there.
         let believed = |next: &SegNo| spare.contains(next) || self.planted.has(Bug::NextIsClean);
         named.filter(believed).inspect(|next| self.clear(*next));
         if g.segment_end(segment).0.saturating_sub(last.end.0) <= g.sum_frags() + g.frag

@@ -1,8 +1,9 @@
-//! What the target does that no cost alone tells, found by trying: one small experiment for each field of [`Behaviour`].
+//! What the target does that no cost alone tells, found by trying: one small experiment for each field of
+//! [`Behaviour`].
 //!
-//! An experiment looks at what is left to be written (`cachestat`), which says it exactly. Where a system does not tell, it
-//! goes by how the file lies; where that does not tell either, the field stays unknown. What is committed is not
-//! visible, so the family goes by time. No experiment asks for the file system's name.
+//! An experiment looks at what is left to be written (`cachestat`), which says it exactly. Where a system does not
+//! tell, it goes by how the file lies; where that does not tell either, the field stays unknown. What is committed is
+//! not visible, so the family goes by time. No experiment asks for the file system's name.
 
 use super::MeasureError;
 use super::bench::Bench;
@@ -128,8 +129,8 @@ impl Times {
         ns > (self.alone_ns * self.clean_ns).sqrt()
     }
 
-    /// The family, by what is left of an empty new file for its own fsync after that of another: nothing where the other's has committed
-    /// it.
+    /// The family, by what is left of an empty new file for its own fsync after that of another: nothing where the
+    /// other's has committed it.
     fn family(&self, b: &mut Bench<'_>, writes_others: Option<bool>) -> Result<Option<Family>, MeasureError> {
         if !self.tell() {
             return Ok(None);
@@ -142,8 +143,9 @@ impl Times {
         Ok(Some(if segments { Family::Segments } else { Family::Log }))
     }
 
-    /// Whether the fsync of a directory in which nothing has changed commits what has changed elsewhere; and, where it does, whether the fsync of
-    /// a file with data leaves it something to commit. `None` of a system that syncs no directories.
+    /// Whether the fsync of a directory in which nothing has changed commits what has changed elsewhere; and, where it
+    /// does, whether the fsync of a file with data leaves it something to commit. `None` of a system that syncs no
+    /// directories.
     fn of_a_directory(&self, b: &mut Bench<'_>) -> Result<(Option<bool>, Option<bool>), MeasureError> {
         if !self.tell() {
             return Ok((None, None));

@@ -92,7 +92,8 @@ impl<'a> Bench<'a> {
         self.fs.is_deterministic()
     }
 
-    /// Whether there is a processor, which finds again what the calls before have left in its caches: in virtual time there is none.
+    /// Whether there is a processor, which finds again what the calls before have left in its caches: in virtual time
+    /// there is none.
     pub(super) fn has_processor(&self) -> bool {
         self.has_processor
     }
@@ -133,8 +134,9 @@ impl<'a> Bench<'a> {
         shuffle(&mut self.rng, items);
     }
 
-    /// Touches memory as a replay between two calls does, so that the kernel does not find all of its data in the processor's nearest caches. More
-    /// than that makes what waits for the device dearer than replays find it (docs/validation.md).
+    /// Touches memory as a replay between two calls does, so that the kernel does not find all of its data in the
+    /// processor's nearest caches. More than that makes what waits for the device dearer than replays find it
+    /// (docs/validation.md).
     fn disturb(&mut self) {
         self.probe();
         let words = self.disturbance.len();

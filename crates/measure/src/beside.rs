@@ -1,7 +1,7 @@
 //! What threads cost each other.
 //!
-//! Syncs: some file systems commit those of several threads together, in others each waits for the ones before it. Other calls: two
-//! hardware threads of a core share its units, and all share the kernel's locks.
+//! Syncs: some file systems commit those of several threads together, in others each waits for the ones before it.
+//! Other calls: two hardware threads of a core share its units, and all share the kernel's locks.
 
 use super::MeasureError;
 use super::bench::Bench;
@@ -20,7 +20,8 @@ const BLOCK_BYTES: u64 = 4096;
 const ROUNDS: usize = 100;
 const TURNS: usize = 4;
 
-/// How many times as long calls take that wait for no device while another thread makes such calls; 0 where there is no processor.
+/// How many times as long calls take that wait for no device while another thread makes such calls; 0 where there is no
+/// processor.
 pub(super) fn calls(b: &mut Bench<'_>) -> Result<f64, MeasureError> {
     if !b.has_processor() {
         return Ok(0.0);
@@ -50,7 +51,8 @@ fn calls_of(b: &mut Bench<'_>, files: &[(&'static str, Fd)]) -> Result<Vec<f64>,
     })
 }
 
-/// What threads time, one for each of the files, until the first of them sets its flag; the first `skipped` of each left out.
+/// What threads time, one for each of the files, until the first of them sets its flag; the first `skipped` of each
+/// left out.
 fn together<F>(
     b: &mut Bench<'_>,
     doing: &'static str,

@@ -1,11 +1,12 @@
 //! The sizes of the caches, measured: a working set grows until touching it again takes longer.
 //!
 //! Each step touches all of the working set in order, then a random sample of it again. Under least-recently-used
-//! replacement the share of the sample that is still fast, times the working set, is the cache's size. A size that the time or the
-//! space did not suffice to reach is a lower bound, and is said to be one.
+//! replacement the share of the sample that is still fast, times the working set, is the cache's size. A size that the
+//! time or the space did not suffice to reach is a lower bound, and is said to be one.
 //!
-//! In virtual time a touch takes as long as the next of its kind, and costs nothing: there the first step is smaller (the machines of old papers
-//! had caches of a few megabytes), the sample is larger, and a miss is whatever takes longer than a hit.
+//! In virtual time a touch takes as long as the next of its kind, and costs nothing: there the first step is smaller
+//! (the machines of old papers had caches of a few megabytes), the sample is larger, and a miss is whatever takes
+//! longer than a hit.
 
 use super::bench::{Bench, Dir};
 use super::{MeasureError, Mode};
@@ -145,7 +146,8 @@ fn names(b: &mut Bench<'_>, kind: Kind) -> Result<Found, MeasureError> {
     // Where misses could not be measured, a touch has to be much slower than usual to count as one.
     let least = 1.5 * hit;
     let threshold = extra.map_or(4.0 * hit, |extra| threshold(hit, hit + extra)).max(least);
-    // An inode or a name that comes from the buffer cache takes longer than a hit, and much less than one from the disk.
+    // An inode or a name that comes from the buffer cache takes longer than a hit, and much less than one from the
+    // disk.
     let threshold = if b.is_virtual() { least } else { threshold };
     let root = if kind == Kind::Files { "caches/files" } else { "caches/links" };
     b.make_dir(root)?;

@@ -1,7 +1,7 @@
 //! Names, attributes, directories and block maps on a cold system.
 //!
-//! Caches are dropped once a round, then each thing is touched for the first time once. Names cannot be dropped without root;
-//! where the system does not confirm that it dropped them, nothing about names is measured, and removing and
+//! Caches are dropped once a round, then each thing is touched for the first time once. Names cannot be dropped without
+//! root; where the system does not confirm that it dropped them, nothing about names is measured, and removing and
 //! truncating are measured with the data evicted only, and marked unverified.
 
 use super::bench::{Bench, Dir, FILE_MODE};
@@ -33,20 +33,21 @@ const LARGE_EVERY: usize = 8;
 const LARGE_ENTRIES: usize = 400;
 /// Names looked up in each directory.
 const LOOKUPS: usize = 16;
-/// Files of which names are looked up in the order of making: so many at least, for at most so many lookups. A walk through a tree looks
-/// up hundreds in a row, and a system that reads ahead in its table of inodes (ext4, 512 at a time) does so once for all of them.
+/// Files of which names are looked up in the order of making: so many at least, for at most so many lookups. A walk
+/// through a tree looks up hundreds in a row, and a system that reads ahead in its table of inodes (ext4, 512 at a
+/// time) does so once for all of them.
 const ORDERED_LOOKUPS: u64 = 520;
 const ORDERED_FILES: u64 = 520;
 const APART_LOOKUPS: u64 = 80;
 const FAR_LOOKUPS: u64 = 5;
-/// What files hold that are looked up, in turn: as in trees of sources, one in some is shorter than half a block. Where data or its extents
-/// lie beside inodes (btrfs), fewer of these are read at once.
+/// What files hold that are looked up, in turn: as in trees of sources, one in some is shorter than half a block. Where
+/// data or its extents lie beside inodes (btrfs), fewer of these are read at once.
 const SOURCE_BYTES: [u64; 5] = [1024, 4096, 8192, 4096, 16_384];
-/// Free space below which they hold nothing; nor do those that are so far apart that each is read alone, nor those of a laboratory: there
-/// lookups in a log came out dearer than replays found them, and why is not known.
+/// Free space below which they hold nothing; nor do those that are so far apart that each is read alone, nor those of a
+/// laboratory: there lookups in a log came out dearer than replays found them, and why is not known.
 const ROOM_BYTES: u64 = 1 << 30;
-/// Nearer than this they are in directories of [`ENTRIES`], as most are in programs; farther apart in one large one, as only there all
-/// between them is unknown.
+/// Nearer than this they are in directories of [`ENTRIES`], as most are in programs; farther apart in one large one, as
+/// only there all between them is unknown.
 const ORDERED_FAR: u64 = 64;
 /// The file that is synced first, and what it begins with.
 const SYNCED: &str = "cold/synced";

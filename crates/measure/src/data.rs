@@ -39,17 +39,18 @@ const ELSEWHERE: usize = 8;
 const REQUESTS_IN_A_ROW: usize = 10;
 const REPEATED_BYTES: u64 = 16 << 10;
 
-/// Where memory is short, so much may be dirty before it is written back: a writer that has to wait for others' data is no price of its own call
-/// (`measure::writeback` finds when that is).
+/// Where memory is short, so much may be dirty before it is written back: a writer that has to wait for others' data is
+/// no price of its own call (`measure::writeback` finds when that is).
 const CROWDED_DIRTY_BYTES: u64 = 256 << 10;
-/// Files that grow by little at the same time, of which one in so many calls turns to another (most programs write one log, or what they
-/// print), and what they begin with.
+/// Files that grow by little at the same time, of which one in so many calls turns to another (most programs write one
+/// log, or what they print), and what they begin with.
 const LOGS: usize = 8;
 const LOG_CHANGES: usize = 8;
 const LOG_START_BYTES: u64 = 100;
 
-/// What is written is kept until there is this much of it: pages given back at once would be handed out again while the processor
-/// still has them in its caches, and new data would seem cheaper than it is to a program that keeps what it writes.
+/// What is written is kept until there is this much of it: pages given back at once would be handed out again while the
+/// processor still has them in its caches, and new data would seem cheaper than it is to a program that keeps what it
+/// writes.
 const KEPT_BYTES: u64 = 64 << 20;
 
 /// Cached data, at random places of a file that is larger than the processor's caches.
@@ -97,7 +98,8 @@ impl Group for Data {
         // What is large displaces what small ones find in the processor's caches, and is made before them.
         items.sort_by_key(|item| item.bytes() <= REPEATED_BYTES);
         if self.crowded {
-            // Reads come first: afterwards there is something dirty, and old systems let readers wait while it is written.
+            // Reads come first: afterwards there is something dirty, and old systems let readers wait while it is
+            // written.
             b.sync()?;
             b.read_all(big, self.big_bytes)?;
             items.sort_by_key(|item| match item {
@@ -109,7 +111,8 @@ impl Group for Data {
         // Appends come in a run: programs that make files make many, and a file system that leaves work for later
         // (btrfs's delayed items, XFS's log) lets the later ones pay for the earlier.
         items.sort_by_key(|item| matches!(item, Item::Append(_)));
-        // These are synced together before the first is timed: after each commit the next change of an inode costs more.
+        // These are synced together before the first is timed: after each commit the next change of an inode costs
+        // more.
         let allocated = items.iter().filter(|item| matches!(item, Item::ExtendAllocated(_))).count();
         let mut old_logs = (0..allocated).map(|_| Log::new(b, dir)).collect::<Result<Vec<_>, _>>()?;
         b.sync()?;
@@ -171,8 +174,8 @@ impl Group for Data {
 }
 
 impl Data {
-    /// Writes the large file in requests of a program's size. In one of a megabyte, or through read-ahead, the system would
-    /// keep it in large folios, and the first small write into each of those pays for all of its blocks.
+    /// Writes the large file in requests of a program's size. In one of a megabyte, or through read-ahead, the system
+    /// would keep it in large folios, and the first small write into each of those pays for all of its blocks.
     fn write_big(&self, b: &mut Bench<'_>, big: Fd) -> Result<(), MeasureError> {
         b.evict(big)?;
         for chunk in 0..self.big_bytes / WARM_CHUNK_BYTES {
@@ -182,7 +185,8 @@ impl Data {
         b.quiet(&Call::Fsync { fd: big }).map(|_| ())
     }
 
-    /// Writes at the end of a new file, each from a block's start: one where the request is less than a block, else a few.
+    /// Writes at the end of a new file, each from a block's start: one where the request is less than a block, else a
+    /// few.
     fn append(&mut self, b: &mut Bench<'_>, dir: Dir, size: u64) -> Result<(), MeasureError> {
         let name = b.new_name("append");
         let fd = b.open(dir.at(&name), OpenFlags::CREATE_NEW)?;
@@ -246,7 +250,8 @@ impl Data {
         Ok(())
     }
 
-    /// A random place, read once so that its data is near the processor: what it costs when it is far is measured apart (`far`).
+    /// A random place, read once so that its data is near the processor: what it costs when it is far is measured apart
+    /// (`far`).
     fn approach(&self, b: &mut Bench<'_>, fd: Fd, size: u64) -> Result<u64, MeasureError> {
         let offset = self.place(b, size);
         b.quiet(&Call::Read { fd, offset: Some(offset), len_bytes: size })?;

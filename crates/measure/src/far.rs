@@ -1,9 +1,10 @@
 //! What cached things cost that are no longer in the processor's caches.
 //!
-//! Names are looked up, and data is read, in a cycle: between two visits of a thing lies all the rest of the cycle, and its length is
-//! the distance. Each visit is made twice; the second finds the thing near, and the first takes longer by what is measured. A cycle in
-//! shuffled order is an access to memory for each thing; one in the order in which they were made is fetched ahead in part.
-//! Distances are counted as a prediction counts them: a kilobyte for a name with its inode, and data by its bytes.
+//! Names are looked up, and data is read, in a cycle: between two visits of a thing lies all the rest of the cycle, and
+//! its length is the distance. Each visit is made twice; the second finds the thing near, and the first takes longer by
+//! what is measured. A cycle in shuffled order is an access to memory for each thing; one in the order in which they
+//! were made is fetched ahead in part. Distances are counted as a prediction counts them: a kilobyte for a name with
+//! its inode, and data by its bytes.
 
 use super::bench::Bench;
 use super::{Group, MeasureError};

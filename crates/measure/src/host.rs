@@ -79,8 +79,8 @@ fn control_group_limit() -> Option<u64> {
     limit_of_groups(&own, Path::new("/sys/fs/cgroup"))
 }
 
-/// The limit of the groups in a text of `/proc/PID/cgroup`: of version 2 the least `memory.max` from there up; of version 1 what the memory
-/// controller says of all above together.
+/// The limit of the groups in a text of `/proc/PID/cgroup`: of version 2 the least `memory.max` from there up; of
+/// version 1 what the memory controller says of all above together.
 fn limit_of_groups(own: &str, root: &Path) -> Option<u64> {
     let mut limits = Vec::new();
     for line in own.lines() {

@@ -1,15 +1,15 @@
 //! Micro-benchmarks: the whole system vector of a file system, measured.
 //!
-//! The values have to predict real workloads, so calls are made as programs make them: on files spread over many directories,
-//! kinds of calls interleaved, in random order (seeded), in several rounds that take turns, every single call timed. Each
-//! group of classes is a file here: `names` (warm names and attributes), `data` (cached), `copy`, `uncached` (data on the device),
-//! `remove`, `stable` (fsync and its kin), `cold` (names, directories, block maps after dropping caches). Before those `behaviour`
-//! finds by trying what no cost tells; beside them `reference` keeps what can be measured again in a second; after them the
-//! caches' sizes (`caches`), write-back and its effect on other calls (`writeback`). `stats` says what stands for many
-//! rounds and why; `host` reads what the machine says of itself.
+//! The values have to predict real workloads, so calls are made as programs make them: on files spread over many
+//! directories, kinds of calls interleaved, in random order (seeded), in several rounds that take turns, every single
+//! call timed. Each group of classes is a file here: `names` (warm names and attributes), `data` (cached), `copy`,
+//! `uncached` (data on the device), `remove`, `stable` (fsync and its kin), `cold` (names, directories, block maps
+//! after dropping caches). Before those `behaviour` finds by trying what no cost tells; beside them `reference` keeps
+//! what can be measured again in a second; after them the caches' sizes (`caches`), write-back and its effect on other
+//! calls (`writeback`). `stats` says what stands for many rounds and why; `host` reads what the machine says of itself.
 //!
-//! What may not live here: anything about a particular file system. A class that a system refuses, or that the time did not
-//! suffice for, is missing from the profile with its reason, never guessed.
+//! What may not live here: anything about a particular file system. A class that a system refuses, or that the time did
+//! not suffice for, is missing from the profile with its reason, never guessed.
 
 mod behaviour;
 mod bench;
@@ -50,8 +50,8 @@ pub enum Mode {
 }
 
 impl Mode {
-    /// On a real system 45 s, which leaves a quarter of a minute for making and removing the target, or five minutes. In virtual time
-    /// hours, which are over in seconds.
+    /// On a real system 45 s, which leaves a quarter of a minute for making and removing the target, or five minutes.
+    /// In virtual time hours, which are over in seconds.
     const fn usual_budget(self, is_virtual: bool) -> Duration {
         Duration::from_secs(match (self, is_virtual) {
             (Mode::Quick, false) => 45,
@@ -217,9 +217,9 @@ pub fn measure(
     measure_on(&mut *fs, &host, options, &posix::interrupt::requested, progress)
 }
 
-/// In a directory of a user's, puts what each group of classes makes and removes into a part of the disk of its own, and the directories of
-/// names into several: ext4 without a journal passes over every inode that was removed there in the last minutes, and the price
-/// of making a file would be that of so many removals.
+/// In a directory of a user's, puts what each group of classes makes and removes into a part of the disk of its own,
+/// and the directories of names into several: ext4 without a journal passes over every inode that was removed there in
+/// the last minutes, and the price of making a file would be that of so many removals.
 fn apart(site: &dyn Site, fs: &mut dyn FileSystem) -> Result<(), MeasureError> {
     let Some(workspace) = site.workspace().filter(|w| matches!(w.target(), Target::Directory(_))) else {
         return Ok(());

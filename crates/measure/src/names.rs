@@ -1,8 +1,8 @@
 //! Calls on names and attributes, on a warm system.
 //!
 //! A tight loop of one call on one file finds everything in the processor's nearest caches and reports a half of what a
-//! program pays. So the calls are made as programs make them: in short scripts (read a file; write a new one; change its
-//! attributes; ...), each on another file in another directory, in random order, every call timed.
+//! program pays. So the calls are made as programs make them: in short scripts (read a file; write a new one; change
+//! its attributes; ...), each on another file in another directory, in random order, every call timed.
 
 use super::bench::{Bench, DIR_MODE, Dir, FILE_MODE};
 use super::{Group, MeasureError, Mode};
@@ -62,7 +62,8 @@ enum Script {
     Deep,
 }
 
-/// The scripts that programs repeat many times. The others are seldom made in a row, or make what has a class of its own then.
+/// The scripts that programs repeat many times. The others are seldom made in a row, or make what has a class of its
+/// own then.
 const REPEATED: &[Script] = &[
     Script::ReadFile,
     Script::MapFile,
@@ -107,8 +108,8 @@ pub(super) struct Names {
     places: Vec<Place>,
     chains: Vec<String>,
     warm_since: Option<u64>,
-    /// Whether subdirectories of [`DIRECTORY`] lie in parts of the disk of their own. Then files, links and directories are made in new ones
-    /// in each round, where nothing has been removed before.
+    /// Whether subdirectories of [`DIRECTORY`] lie in parts of the disk of their own. Then files, links and directories
+    /// are made in new ones in each round, where nothing has been removed before.
     apart: bool,
     fresh: Vec<(Dir, String)>,
     /// Files made in this round.
@@ -306,8 +307,8 @@ impl Names {
     fn run(&mut self, b: &mut Bench<'_>, script: Script, number: usize) -> Result<(), MeasureError> {
         let Some(place) = self.places.get(number) else { return Ok(()) };
         let Some(dir) = place.dir else { return Ok(()) };
-        // Files whose attributes change are never the ones that are read: the first read after a change writes the access time
-        // (relatime), which would be charged to cached reads.
+        // Files whose attributes change are never the ones that are read: the first read after a change writes the
+        // access time (relatime), which would be charged to cached reads.
         let changes = matches!(script, Script::Link | Script::OpenAttributes | Script::Xattr);
         let chosen = b.pick(place.files.len() / 2) * 2 + usize::from(changes);
         let Some(name) = place.files.get(chosen) else { return Ok(()) };
@@ -369,7 +370,8 @@ impl Names {
         Ok(())
     }
 
-    /// Each script several times in a row, on other files of one directory: as programs do that walk through a tree or copy one.
+    /// Each script several times in a row, on other files of one directory: as programs do that walk through a tree or
+    /// copy one.
     fn repeat(&mut self, b: &mut Bench<'_>) -> Result<(), MeasureError> {
         let mut scripts = REPEATED.to_vec();
         b.shuffle(&mut scripts);
@@ -414,7 +416,8 @@ impl Names {
         b.close(fd)
     }
 
-    /// Many new files in a row, as when an archive is unpacked: what a file system leaves for later comes due meanwhile.
+    /// Many new files in a row, as when an archive is unpacked: what a file system leaves for later comes due
+    /// meanwhile.
     fn burst(&mut self, b: &mut Bench<'_>, files: usize) -> Result<(), MeasureError> {
         for _ in 0..files.div_ceil(RUN) {
             if !b.go_on()? {
@@ -432,7 +435,8 @@ impl Names {
         Ok(())
     }
 
-    /// Makes a directory, and removes one that was made some time before: a file system that spreads directories goes on to other places.
+    /// Makes a directory, and removes one that was made some time before: a file system that spreads directories goes
+    /// on to other places.
     fn directory(&mut self, b: &mut Bench<'_>, dir: Dir) -> Result<(), MeasureError> {
         let name = b.new_name("dir");
         let at = dir.at(&name);
@@ -500,7 +504,8 @@ impl Names {
         }
     }
 
-    /// What each further component costs. Medians: two means of a few dozen calls would differ by whatever interrupted one of them.
+    /// What each further component costs. Medians: two means of a few dozen calls would differ by whatever interrupted
+    /// one of them.
     fn file_depths(&mut self, b: &mut Bench<'_>) {
         let mut shallow = std::mem::take(&mut self.shallow_ns);
         let deep = std::mem::take(&mut self.deep_ns);
@@ -513,8 +518,8 @@ impl Names {
     }
 }
 
-/// In a laboratory, whose buffer cache may be small: brings the blocks of a directory into memory, which the classes are said to find there. (Of the
-/// processor's caches, which this would warm elsewhere, it has none.)
+/// In a laboratory, whose buffer cache may be small: brings the blocks of a directory into memory, which the classes
+/// are said to find there. (Of the processor's caches, which this would warm elsewhere, it has none.)
 fn bring_in(b: &mut Bench<'_>, dir: Dir) {
     if b.is_virtual() {
         let other = b.new_name("absent");
@@ -556,7 +561,8 @@ fn map_file(b: &mut Bench<'_>, at: At<'_>) -> Result<(), MeasureError> {
 /// As an archiver makes a file: create, write, close, then owner, permissions and times.
 fn new_file(b: &mut Bench<'_>, dir: Dir, class: Class, made: &mut Vec<(Dir, String)>) -> Result<(), MeasureError> {
     if b.is_virtual() && class == Class::Create {
-        // Brings in what a new file needs, such as the inodes beside its own: a small buffer cache has lost it since the last one.
+        // Brings in what a new file needs, such as the inodes beside its own: a small buffer cache has lost it since
+        // the last one.
         let before = b.new_name("before");
         b.make_file(dir.at(&before), 0)?;
         made.push((dir, before));

@@ -1,8 +1,8 @@
 //! References: a few costs, always measured in the same small way, to see later whether the system is still the same
 //! ([`system::Drift`]).
 //!
-//! They are taken in bursts, in a measurement several times between its groups, as a device and a processor that are kept busy in one way
-//! answer sooner than after other work: only a burst is like a burst.
+//! They are taken in bursts, in a measurement several times between its groups, as a device and a processor that are
+//! kept busy in one way answer sooner than after other work: only a burst is like a burst.
 
 use super::MeasureError;
 use super::bench::Bench;

@@ -105,8 +105,8 @@ impl Group for Remove {
             files.push((item, size, dir, names));
         }
         b.sync()?;
-        // And then those that are to be dirty, all before any is removed: a file made a moment ago is still in the processor's
-        // caches, which those that a program removes are not.
+        // And then those that are to be dirty, all before any is removed: a file made a moment ago is still in the
+        // processor's caches, which those that a program removes are not.
         let mut made_dirty = BTreeSet::new();
         for (item, size, dir, names) in &files {
             if matches!(item, Item::RemoveDirty) {

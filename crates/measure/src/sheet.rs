@@ -6,28 +6,29 @@ use std::collections::BTreeMap;
 use system::vector::{Class, Part, entry_name};
 use system::{Distance, Entry, Reuse};
 
-/// Calls in a batch, of a class that does not wait for the device. Smaller batches hide more of what other programs do, but
-/// also of what the file system's own helpers do: a create in a hundred that waits for btrfs's workers belongs to the price.
+/// Calls in a batch, of a class that does not wait for the device. Smaller batches hide more of what other programs do,
+/// but also of what the file system's own helpers do: a create in a hundred that waits for btrfs's workers belongs to
+/// the price.
 const BATCH_CALLS: usize = 64;
 
 /// Whether calls of a class wait for the device as a rule.
 ///
 /// The others take microseconds, and one in some dozens is interrupted for milliseconds by whatever else runs on the
-/// machine. Their rounds are therefore cut into batches: so few of these are hit that [`midmean`] sets them aside, while what a
-/// file system itself does once in a few calls stays in.
+/// machine. Their rounds are therefore cut into batches: so few of these are hit that [`midmean`] sets them aside,
+/// while what a file system itself does once in a few calls stays in.
 fn waits_for_device(class: Class) -> bool {
     // Of the lookups beside cached inodes few read anything.
     class.part() != Part::Processor && class != Class::LookupNearMiss
 }
 
-/// The least that an entry's distances must say: squares of their logarithms, from the mean, summed. Single calls differ by a third or so; then
-/// the power is known to about a twentieth.
+/// The least that an entry's distances must say: squares of their logarithms, from the mean, summed. Single calls
+/// differ by a third or so; then the power is known to about a twentieth.
 const TELLING_DISTANCES: f64 = 60.0;
 /// A call that takes longer by more than this power of its distance has not been seen, except by chance.
 const STEEPEST: f64 = 0.5;
 
-/// The least that all rounds together must say of how calls follow the core: squares of the logarithm of the loop's time, from the mean of
-/// each entry, summed.
+/// The least that all rounds together must say of how calls follow the core: squares of the logarithm of the loop's
+/// time, from the mean of each entry, summed.
 const TELLING: f64 = 0.5;
 
 /// A round (or batch) that has ended.
@@ -178,7 +179,8 @@ impl Sheet {
         }
     }
 
-    /// The median, over the given classes' entries, of the interval's width relative to the mean; infinite before two rounds.
+    /// The median, over the given classes' entries, of the interval's width relative to the mean; infinite before two
+    /// rounds.
     pub(super) fn relative_width(&self, classes: &[Class]) -> f64 {
         let mut widths: Vec<f64> = Vec::new();
         for ((class, _), series) in &self.series {
@@ -196,8 +198,9 @@ impl Sheet {
         if widths.is_empty() { f64::INFINITY } else { quantile(&widths, 0.5) }
     }
 
-    /// The vector, and why some of it is missing. Every class without any entry gets a reason. What does not wait for the device is as with the
-    /// share of the core that the processor had on average: each entry met another state of it.
+    /// The vector, and why some of it is missing. Every class without any entry gets a reason. What does not wait for
+    /// the device is as with the share of the core that the processor had on average: each entry met another state of
+    /// it.
     pub(super) fn finish(mut self) -> Finished {
         self.end_round();
         let core_power = self.core_power();
@@ -250,8 +253,8 @@ impl Sheet {
         }
     }
 
-    /// By what power of the loop's time calls take longer: the slope of the logarithms within each entry, over all that do not wait for the
-    /// device; 0 where the core was always the same.
+    /// By what power of the loop's time calls take longer: the slope of the logarithms within each entry, over all that
+    /// do not wait for the device; 0 where the core was always the same.
     fn core_power(&self) -> f64 {
         let (mut both, mut of_probe) = (0.0, 0.0);
         for ((class, _), series) in &self.series {
@@ -319,8 +322,8 @@ impl ReuseSums {
         }
     }
 
-    /// The line, where the distances are far enough from each other to tell. Calls that are never made in runs have none: what comes before them
-    /// may change more than what the caches hold.
+    /// The line, where the distances are far enough from each other to tell. Calls that are never made in runs have
+    /// none: what comes before them may change more than what the caches hold.
     fn line(&self) -> Option<Reuse> {
         let spread = self.xx - self.x * self.x / self.calls;
         let mixed: f64 = self.mixed.iter().copied().map(f64::from).sum();
@@ -366,7 +369,8 @@ mod tests {
         assert!(!missing.contains_key("rdc"));
     }
 
-    /// Two calls that take the same; the core is another's for half of the time, and more of the one call fell into that.
+    /// Two calls that take the same; the core is another's for half of the time, and more of the one call fell into
+    /// that.
     #[test]
     fn what_met_a_busy_core_is_no_dearer_than_what_did_not() {
         let mut sheet = Sheet::default();

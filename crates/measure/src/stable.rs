@@ -1,8 +1,8 @@
 //! Getting data onto stable storage: fsync, fdatasync and syncfs by what is dirty.
 //!
-//! Each call is preceded by the writes it has to make stable, and by nothing else that is dirty (other than what the journal
-//! collected since the call before), in random order of all kinds and sizes. A device that has rested answers later: each is made just after another
-//! sync has woken it, and what a rest costs is measured by itself.
+//! Each call is preceded by the writes it has to make stable, and by nothing else that is dirty (other than what the
+//! journal collected since the call before), in random order of all kinds and sizes. A device that has rested answers
+//! later: each is made just after another sync has woken it, and what a rest costs is measured by itself.
 
 use super::bench::{Bench, Dir};
 use super::{Group, MeasureError, Mode};
@@ -10,8 +10,9 @@ use posix::{Call, Fd, OpenFlags, SyncRange};
 use system::vector::Class;
 
 const BLOCK_BYTES: u64 = 4096;
-/// The files that are appended to: one for each size, and one for whatever else needs one. They are made again in each round, as logs of programs are
-/// short and lie in few pieces: each piece more may be a block of the file's map to write.
+/// The files that are appended to: one for each size, and one for whatever else needs one. They are made again in each
+/// round, as logs of programs are short and lie in few pieces: each piece more may be a block of the file's map to
+/// write.
 const BASE_FILES: usize = Class::FsyncAppend.points().len() + 1;
 /// Files of which write-back is started one after the other, and their largest.
 const STARTED: usize = 8;
@@ -179,8 +180,9 @@ impl Group for Stable {
                     b.sync()?;
                 }
                 Item::Start(size) => {
-                    // Several one after the other, as a package manager's: the first wakes the device. In a laboratory, whose device never sleeps,
-                    // they came out many times as dear on a log as replays found them; why is not known.
+                    // Several one after the other, as a package manager's: the first wakes the device. In a laboratory,
+                    // whose device never sleeps, they came out many times as dear on a log as replays found them; why
+                    // is not known.
                     let several = size <= STARTED_BYTES && !b.is_virtual();
                     let mut files = Vec::new();
                     for _ in 0..if several { STARTED } else { 1 } {
@@ -275,7 +277,8 @@ impl Stable {
         b.quiet(&Call::Fdatasync { fd: woken }).map(|_| ())
     }
 
-    /// The same before a change whose sync is timed, where that sync of another file would commit the change (ext4 with `data=journal`).
+    /// The same before a change whose sync is timed, where that sync of another file would commit the change (ext4 with
+    /// `data=journal`).
     fn wake_early(&self, b: &mut Bench<'_>, woken: Fd) -> Result<(), MeasureError> {
         if b.any_sync_commits { self.wake(b, woken) } else { Ok(()) }
     }
@@ -292,7 +295,8 @@ impl Stable {
         sync_ns(b, &Call::Fsync { fd })
     }
 
-    /// The time of an fdatasync after overwriting a block. Before that, for so long, calls are made that need nothing of the device.
+    /// The time of an fdatasync after overwriting a block. Before that, for so long, calls are made that need nothing
+    /// of the device.
     fn overwrite_and_sync(&self, b: &mut Bench<'_>, fd: Fd, rest_ns: u64) -> Result<f64, MeasureError> {
         let began_ns = b.fs.now_ns();
         while b.fs.now_ns() - began_ns < rest_ns {

@@ -1,6 +1,7 @@
 //! Reads and writes of data that is on the device only.
 //!
-//! Files are taken out of the cache one by one (`fsync`, then `POSIX_FADV_DONTNEED`), which an ordinary user can do as well.
+//! Files are taken out of the cache one by one (`fsync`, then `POSIX_FADV_DONTNEED`), which an ordinary user can do as
+//! well.
 
 use super::bench::{Bench, Dir};
 use super::{Group, MeasureError, Mode};
@@ -171,7 +172,8 @@ impl Uncached {
         // Two that were made one after the other, and are of one size, are read one after the other.
         let mut pairs: Vec<&[(String, u64)]> = self.small.chunks(2).collect();
         b.shuffle(&mut pairs);
-        // Those of one size were made at one time, and lie near each other, as the files of a directory do that a program reads.
+        // Those of one size were made at one time, and lie near each other, as the files of a directory do that a
+        // program reads.
         let mut sizes = Class::ReadFirst.points().to_vec();
         b.shuffle(&mut sizes);
         let turn =

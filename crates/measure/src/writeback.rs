@@ -77,8 +77,9 @@ fn timed_sync_s(b: &mut Bench<'_>) -> Result<f64, MeasureError> {
 /// The asynchronous overhead curve: a fixed mixed workload while another process writes, and makes write-back
 /// of it, at each load.
 ///
-/// The thesis lets the kernel choose when to write back. Today's thresholds are gigabytes, so in the seconds that a measurement
-/// has nothing would be written at all; here the writer asks for write-back of each piece (`sync_file_range`) and waits for it.
+/// The thesis lets the kernel choose when to write back. Today's thresholds are gigabytes, so in the seconds that a
+/// measurement has nothing would be written at all; here the writer asks for write-back of each piece
+/// (`sync_file_range`) and waits for it.
 pub(super) fn load_curve(b: &mut Bench<'_>, budget_ns: u64) -> Result<Vec<WriteLoad>, MeasureError> {
     let began = b.fs.now_ns();
     b.set_slice_ns(budget_ns);
@@ -206,8 +207,8 @@ enum Phase {
     Unlink,
 }
 
-/// The fixed mixed workload: each cycle looks at a small file, reads it, reads a block that is not cached, and makes and
-/// removes a file.
+/// The fixed mixed workload: each cycle looks at a small file, reads it, reads a block that is not cached, and makes
+/// and removes a file.
 struct Foreground<'a> {
     files: &'a LoadBench,
     rng: Xoshiro256PlusPlus,

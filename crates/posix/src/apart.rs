@@ -1,7 +1,8 @@
-//! One piece of work done by a process that was made before [`contain::prepare`](crate::contain::prepare): it is in no namespace of ours, has the
-//! user's own rights, and so has what it starts.
+//! One piece of work done by a process that was made before [`contain::prepare`](crate::contain::prepare): it is in no
+//! namespace of ours, has the user's own rights, and so has what it starts.
 //!
-//! In a user namespace that gives an ordinary user one right, nobody may trace the programs that this process starts: strace has not that right.
+//! In a user namespace that gives an ordinary user one right, nobody may trace the programs that this process starts:
+//! strace has not that right.
 #![allow(unsafe_code)]
 
 use crate::interrupt;
@@ -23,11 +24,12 @@ pub struct Apart {
 const LOOK: Timespec = Timespec { tv_sec: 0, tv_nsec: 50_000_000 };
 
 impl Apart {
-    /// Forks. `work` gets what is asked and gives the answer; it may start threads and processes. Its process ends with this one, however this one ends.
+    /// Forks. `work` gets what is asked and gives the answer; it may start threads and processes. Its process ends with
+    /// this one, however this one ends.
     ///
     /// # Errors
-    /// No process can be made. [`io::ErrorKind::Unsupported`]: this process has more than one thread (an emulator of processors
-    /// has one of its own); what the others hold, the new process would wait for without end.
+    /// No process can be made. [`io::ErrorKind::Unsupported`]: this process has more than one thread (an emulator of
+    /// processors has one of its own); what the others hold, the new process would wait for without end.
     pub fn fork(work: impl FnOnce(Vec<u8>) -> Vec<u8>) -> io::Result<Apart> {
         let threads = std::fs::read_dir("/proc/self/task").map_or(1, Iterator::count);
         if threads != 1 {
@@ -63,7 +65,8 @@ impl Apart {
         }
     }
 
-    /// Asks, and waits for the answer. A signal that asks this process to stop is passed on, and waited for what comes of it.
+    /// Asks, and waits for the answer. A signal that asks this process to stop is passed on, and waited for what comes
+    /// of it.
     ///
     /// # Errors
     /// The process ended without an answer, or was interrupted ([`io::ErrorKind::Interrupted`]).

@@ -1,7 +1,9 @@
-//! What belongs to a tree that is walked, and what is only mounted in it: one answer for all walks that go through the hinge.
+//! What belongs to a tree that is walked, and what is only mounted in it: one answer for all walks that go through the
+//! hinge.
 //!
-//! A device's number does not tell. A file mounted over another one of the same file system has the same number; on overlayfs files have the numbers of their
-//! layers, and none has the tree's. What tells is the mount that a name leads to (statx(2)).
+//! A device's number does not tell. A file mounted over another one of the same file system has the same number; on
+//! overlayfs files have the numbers of their layers, and none has the tree's. What tells is the mount that a name leads
+//! to (statx(2)).
 
 use crate::{Fd, FileSystem, Stat};
 use std::ffi::OsStr;
@@ -46,7 +48,8 @@ impl Bounds {
         fs.mount(fd, name).map(|mount| mount != own)
     }
 
-    /// Whether an open directory is the tree's. One with a device of its own is not, mounted or not: a subvolume of btrfs counts its inodes anew.
+    /// Whether an open directory is the tree's. One with a device of its own is not, mounted or not: a subvolume of
+    /// btrfs counts its inodes anew.
     pub fn holds_directory(&self, fs: &mut dyn FileSystem, fd: Fd, stat: &Stat) -> bool {
         self.is_own_device(stat) && self.elsewhere(fs, fd, None) != Some(true)
     }
@@ -71,8 +74,8 @@ impl Bounds {
         stat.dev == self.device
     }
 
-    /// The number that tells an inode from all others of the tree. On overlayfs each layer counts its own: there the layer's device goes into the upper
-    /// bits, as the kernel's option `xino` does it.
+    /// The number that tells an inode from all others of the tree. On overlayfs each layer counts its own: there the
+    /// layer's device goes into the upper bits, as the kernel's option `xino` does it.
     pub fn ino(&self, stat: &Stat) -> u64 {
         const LAYER_SHIFT: u32 = 44;
         if !self.is_layered || self.is_own_device(stat) {
@@ -94,12 +97,12 @@ impl Bounds {
         match (self.can_have_mounts && self.mount.is_none(), self.is_layered) {
             (false, _) => None,
             (true, false) => Some(
-                "the kernel does not tell which mount a file is in (Linux 5.8 does): a file that is mounted in the tree from the same file system counts as \
-                 the tree's own",
+                "the kernel does not tell which mount a file is in (Linux 5.8 does): a file that is mounted in the \
+                 tree from the same file system counts as the tree's own",
             ),
             (true, true) => Some(
-                "the kernel does not tell which mount a file is in (Linux 5.8 does), and an overlay's files have devices of their own: a file that is mounted \
-                 in the tree counts as the tree's own",
+                "the kernel does not tell which mount a file is in (Linux 5.8 does), and an overlay's files have \
+                 devices of their own: a file that is mounted in the tree counts as the tree's own",
             ),
         }
     }

@@ -16,7 +16,8 @@ pub struct Fd(pub u32);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Mode(pub u16);
 
-/// Symbolic links that the kernel follows on one path; one more is `ELOOP` (`MAXSYMLINKS` of Linux, `path_resolution(7)`).
+/// Symbolic links that the kernel follows on one path; one more is `ELOOP` (`MAXSYMLINKS` of Linux,
+/// `path_resolution(7)`).
 pub const LINKS_MAX: u32 = 40;
 
 /// Where a path starts: at the file system's own root directory, or at an open directory (the `*at` calls).
@@ -293,11 +294,11 @@ pub enum Call<'a> {
     Advise { fd: Fd, offset: u64, len_bytes: u64, advice: Advice },
     /// `fcntl(F_SETLK)` over a range (a length of 0: to the end of the file and beyond).
     Lock { fd: Fd, offset: u64, len_bytes: u64, lock: Lock },
-    /// `mmap(2)` of the first `len_bytes` of a file, shared and read-only, and at once `munmap(2)` of them: what a process
-    /// pays for the mapping itself. No page is touched.
+    /// `mmap(2)` of the first `len_bytes` of a file, shared and read-only, and at once `munmap(2)` of them: what a
+    /// process pays for the mapping itself. No page is touched.
     MapUnmap { fd: Fd, len_bytes: u64 },
-    /// `cachestat(2)` of a range of an ordinary file (a length of 0: to its end); answers [`Reply::Residency`]. It looks and does
-    /// not use: no page becomes younger, and in the laboratory no time passes.
+    /// `cachestat(2)` of a range of an ordinary file (a length of 0: to its end); answers [`Reply::Residency`]. It
+    /// looks and does not use: no page becomes younger, and in the laboratory no time passes.
     Residency { fd: Fd, offset: u64, len_bytes: u64 },
     /// `newfstatat(2)`; answers [`Reply::Stat`].
     Stat { at: At<'a>, follow: bool },

@@ -1,14 +1,14 @@
 //! Everything fsage makes outside its own process, and how it goes away again.
 //!
-//! Three kinds of things can be left behind: private directories, mounts inside them, and files on their way to their place
-//! ([`crate::output`]). Each is entered in a list
+//! Three kinds of things can be left behind: private directories, mounts inside them, and files on their way to their
+//! place ([`crate::output`]). Each is entered in a list
 //! *before* it is made and struck off when it is gone. The list is kept twice: in memory, for
 //! the forced clean-up after a second signal; and as a small journal file (`/run/fsage` for root, else
 //! `$XDG_STATE_HOME/fsage` or `~/.local/state/fsage`), so that [`sweep`] of a later run can remove what a killed
 //! process left. Loop devices need no entry: they are attached with autoclear and go with their last user.
 //!
-//! Nothing is removed on the strength of a path alone: every name carries 64 random bits (`fsage-<16 hex>`, `.NAME.<16 hex>.tmp`,
-//! `.NAME.partial-<16 hex>`), a
+//! Nothing is removed on the strength of a path alone: every name carries 64 random bits (`fsage-<16 hex>`,
+//! `.NAME.<16 hex>.tmp`, `.NAME.partial-<16 hex>`), a
 //! directory or file must have the inode number it was made with, and only a mount directly inside such a
 //! directory is unmounted.
 
@@ -89,7 +89,8 @@ impl Resource {
 struct Listed {
     id: u64,
     resource: Resource,
-    /// On a directory that is ours, while it is: a sweep that cannot see this process (in a container, say) sees the lock.
+    /// On a directory that is ours, while it is: a sweep that cannot see this process (in a container, say) sees the
+    /// lock.
     _lock: Option<OwnedFd>,
 }
 
@@ -167,8 +168,8 @@ fn take(id: u64) {
     journal::write(&list);
 }
 
-/// Removes the thing first and strikes it off afterwards, so that a process killed in between leaves its entry. What could not be removed stays in
-/// the list, and so in the journal: a later run finds it there.
+/// Removes the thing first and strikes it off afterwards, so that a process killed in between leaves its entry. What
+/// could not be removed stays in the list, and so in the journal: a later run finds it there.
 fn remove_entry(id: u64) -> io::Result<()> {
     let found = list().iter().find(|listed| listed.id == id).map(|listed| listed.resource.clone());
     let Some(resource) = found else { return Ok(()) };
@@ -226,8 +227,8 @@ fn growing_name(name: &OsStr) -> Option<&OsStr> {
     result.strip_suffix(GROWING.as_bytes()).filter(|_| is_hex).map(OsStr::from_bytes)
 }
 
-/// A directory (mode 0700) in which a result grows until it is whole, beside its place or elsewhere. It goes when this is dropped, or with the
-/// next run if this one is killed.
+/// A directory (mode 0700) in which a result grows until it is whole, beside its place or elsewhere. It goes when this
+/// is dropped, or with the next run if this one is killed.
 #[derive(Debug)]
 pub struct Growing {
     path: PathBuf,
@@ -251,9 +252,9 @@ impl Growing {
         }
     }
 
-    /// Removes what killed runs left in a directory, of results of this name or of all: directories of our own user that nobody has locked, that are
-    /// no mount points, and that hold nothing but regular files of the names `parts`, which are all that a result consists of. What cannot be
-    /// looked at or removed is left alone.
+    /// Removes what killed runs left in a directory, of results of this name or of all: directories of our own user
+    /// that nobody has locked, that are no mount points, and that hold nothing but regular files of the names `parts`,
+    /// which are all that a result consists of. What cannot be looked at or removed is left alone.
     pub fn sweep(parent: &Path, result: Option<&OsStr>, parts: &[&str]) {
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let Ok(parent_fd) = fs::open(parent, flags, fs::Mode::empty()) else { return };
@@ -278,7 +279,8 @@ impl Growing {
         self.entry.take().map_or(Ok(()), Entry::remove)
     }
 
-    /// Takes its place. With `replace`, a directory that is there goes once its place is taken: at every moment either is there whole.
+    /// Takes its place. With `replace`, a directory that is there goes once its place is taken: at every moment either
+    /// is there whole.
     ///
     /// # Errors
     /// Those of renameat2(2) and of removing.
@@ -321,8 +323,9 @@ impl Growing {
     }
 }
 
-/// Removes a directory in which a result grew, if it is ours, nobody has it, and nothing else is in it. Where others may rename, the name may be that of
-/// any directory of ours by now: files go by their names in what was locked, and the directory only when it is empty.
+/// Removes a directory in which a result grew, if it is ours, nobody has it, and nothing else is in it. Where others
+/// may rename, the name may be that of any directory of ours by now: files go by their names in what was locked, and
+/// the directory only when it is empty.
 fn sweep_grown(parent: BorrowedFd<'_>, name: &OsStr, parts: &[&str]) -> io::Result<()> {
     let directory = open_dir(parent, &CString::new(name.as_bytes())?)?;
     let stat = fs::fstat(&directory)?;
@@ -350,7 +353,8 @@ fn sweep_grown(parent: BorrowedFd<'_>, name: &OsStr, parts: &[&str]) -> io::Resu
     Ok(fs::unlinkat(parent, name, fs::AtFlags::REMOVEDIR)?)
 }
 
-/// Where names cannot be exchanged: whoever is killed in the middle leaves what was there, under another name, and no sweep takes it.
+/// Where names cannot be exchanged: whoever is killed in the middle leaves what was there, under another name, and no
+/// sweep takes it.
 fn replace_in_steps(new: &Path, place: &Path) -> io::Result<()> {
     let mut aside = std::ffi::OsString::from(".");
     aside.push(place.file_name().unwrap_or_default());
@@ -398,7 +402,8 @@ fn lock(directory: OwnedFd) -> Locking {
     }
 }
 
-/// Makes a directory (mode 0700), locks it and enters it in the list; `None` if a sweep took it in the moment before the lock: another will do.
+/// Makes a directory (mode 0700), locks it and enters it in the list; `None` if a sweep took it in the moment before
+/// the lock: another will do.
 fn make_directory(path: &Path) -> io::Result<Option<Entry>> {
     // The next run may be in another directory.
     let entry = Entry::new(Resource::Directory { path: std::path::absolute(path)?, ino: None });
@@ -435,8 +440,8 @@ pub(crate) fn private_directory(parent: &Path) -> io::Result<(PathBuf, Entry)> {
     }
 }
 
-/// A directory for what a command needs only while it runs: mode 0700, under a name that nobody can guess, and gone with the last
-/// of it, or with the next run if this one is killed.
+/// A directory for what a command needs only while it runs: mode 0700, under a name that nobody can guess, and gone
+/// with the last of it, or with the next run if this one is killed.
 #[derive(Debug)]
 pub struct Temporary {
     path: PathBuf,
@@ -636,7 +641,8 @@ fn unmount_ours(point: &Path) -> io::Result<Removal> {
 mod tests {
     use super::*;
 
-    /// A FIFO with such a name was opened, which waits for ever; a directory of another user's was removed, and what was mounted on one was emptied.
+    /// A FIFO with such a name was opened, which waits for ever; a directory of another user's was removed, and what
+    /// was mounted on one was emptied.
     #[test]
     fn what_others_call_as_we_do_is_left_alone() {
         let dir = tempfile::tempdir().expect("a directory");
@@ -667,7 +673,8 @@ mod tests {
         drop(living);
     }
 
-    /// Whoever may rename in the directory could have had a directory of ours emptied, by a name that a growing result has.
+    /// Whoever may rename in the directory could have had a directory of ours emptied, by a name that a growing result
+    /// has.
     #[test]
     fn a_sweep_removes_the_files_of_a_result_and_nothing_else() {
         let dir = tempfile::tempdir().expect("a directory");

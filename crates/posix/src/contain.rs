@@ -1,13 +1,13 @@
 //! Threads whose root directory is a target's private one, so that the kernel keeps their calls inside.
 //!
-//! A walk that begins at such a root, or at a descriptor opened below it, cannot leave it by `..`, by an absolute link or by
-//! both, whatever is moved where meanwhile: the kernel compares with the thread's root at every `..`. That costs a call nothing.
-//! Only what another process moves out of the directory could be followed there.
+//! A walk that begins at such a root, or at a descriptor opened below it, cannot leave it by `..`, by an absolute link
+//! or by both, whatever is moved where meanwhile: the kernel compares with the thread's root at every `..`. That costs
+//! a call nothing. Only what another process moves out of the directory could be followed there.
 //!
-//! chroot(2) needs a capability. Root has it; an ordinary user gets it in a user namespace, where it says nothing of any
-//! other right, and which only a process of one thread can enter: [`prepare`] comes first in `main`. Who has it neither way has
-//! every path resolved by `openat2(RESOLVE_IN_ROOT)` instead. In that namespace no program that this process starts can be traced:
-//! what traces is done by a process [apart](crate::apart).
+//! chroot(2) needs a capability. Root has it; an ordinary user gets it in a user namespace, where it says nothing of
+//! any other right, and which only a process of one thread can enter: [`prepare`] comes first in `main`. Who has it
+//! neither way has every path resolved by `openat2(RESOLVE_IN_ROOT)` instead. In that namespace no program that this
+//! process starts can be traced: what traces is done by a process [apart](crate::apart).
 #![allow(unsafe_code)]
 
 use rustix::process::{chroot, fchdir, getegid, geteuid};
@@ -19,8 +19,8 @@ use std::sync::OnceLock;
 /// Why there is no user namespace.
 static REFUSED: OnceLock<io::Error> = OnceLock::new();
 
-/// Gets an ordinary user the right to give threads a root directory, before any other thread is started. Where the system
-/// refuses, nothing changes.
+/// Gets an ordinary user the right to give threads a root directory, before any other thread is started. Where the
+/// system refuses, nothing changes.
 pub fn prepare() {
     if geteuid().is_root() {
         return;

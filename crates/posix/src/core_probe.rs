@@ -1,8 +1,8 @@
 //! What else runs on this processor's core.
 //!
-//! Two hardware threads of a core share its units: while the other one is busy, the same system call takes up to twice as long. In a
-//! virtual machine the other thread may be somebody else's, and is not seen. A short loop of operations that do not wait for each other takes
-//! longer at the same times (`validation/core.c`).
+//! Two hardware threads of a core share its units: while the other one is busy, the same system call takes up to twice
+//! as long. In a virtual machine the other thread may be somebody else's, and is not seen. A short loop of operations
+//! that do not wait for each other takes longer at the same times (`validation/core.c`).
 
 use std::hint::black_box;
 use std::time::Instant;

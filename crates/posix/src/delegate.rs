@@ -1,6 +1,7 @@
 //! Methods that a layer leaves to the file system below it, written once.
 
-/// Methods of a [`FileSystem`](crate::FileSystem) that go through to another one, within an `impl` of it: those that are named, or all.
+/// Methods of a [`FileSystem`](crate::FileSystem) that go through to another one, within an `impl` of it: those that
+/// are named, or all.
 ///
 /// ```
 /// struct Counted<F> {
@@ -22,8 +23,9 @@
 macro_rules! delegate {
     (|$me:ident| $to:expr) => {
         $crate::delegate! { |$me| $to =>
-            call, now_ns, date_ns, advance_date, pause_ns, run, contained, read_into, entries, drop_caches, drop_caches_explained, evict,
-            generation, mount, usage, extents, free_extents, environment, is_deterministic, duplicate, core_probe_ns, host_path, shape, memory
+            call, now_ns, date_ns, advance_date, pause_ns, run, contained, read_into, entries, drop_caches,
+            drop_caches_explained, evict, generation, mount, usage, extents, free_extents, environment,
+            is_deterministic, duplicate, core_probe_ns, host_path, shape, memory
         }
     };
     (|$me:ident| $to:expr => $($method:ident),+ $(,)?) => {
@@ -54,16 +56,19 @@ macro_rules! delegate_one {
     ($me:ident $to:expr; advance_date) => { $crate::delegate_one! { @ $me $to; advance_date(&mut, to_ns: i64) -> () } };
     ($me:ident $to:expr; pause_ns) => { $crate::delegate_one! { @ $me $to; pause_ns(&mut, ns: u64) -> () } };
     ($me:ident $to:expr; run) => {
-        $crate::delegate_one! { @ $me $to; run(&mut, processes: Vec<Box<dyn $crate::Process + '_>>) -> std::io::Result<()> }
+        $crate::delegate_one! { @ $me $to; run(&mut,
+            processes: Vec<Box<dyn $crate::Process + '_>>) -> std::io::Result<()> }
     };
     ($me:ident $to:expr; contained) => {
         $crate::delegate_one! { @ $me $to; contained(&mut, work: &mut $crate::Contained<'_>) -> std::io::Result<()> }
     };
     ($me:ident $to:expr; read_into) => {
-        $crate::delegate_one! { @ $me $to; read_into(&mut, fd: $crate::Fd, offset: u64, buffer: &mut [u8]) -> Result<usize, $crate::Errno> }
+        $crate::delegate_one! { @ $me $to; read_into(&mut, fd: $crate::Fd, offset: u64,
+            buffer: &mut [u8]) -> Result<usize, $crate::Errno> }
     };
     ($me:ident $to:expr; entries) => {
-        $crate::delegate_one! { @ $me $to; entries(&mut, fd: $crate::Fd) -> Result<Vec<(std::ffi::OsString, $crate::FileKind)>, $crate::Errno> }
+        $crate::delegate_one! { @ $me $to; entries(&mut, fd: $crate::Fd) -> Result<Vec<(std::ffi::OsString,
+            $crate::FileKind)>, $crate::Errno> }
     };
     ($me:ident $to:expr; drop_caches) => {
         $crate::delegate_one! { @ $me $to; drop_caches(&mut) -> std::io::Result<$crate::CacheState> }
@@ -78,13 +83,15 @@ macro_rules! delegate_one {
         $crate::delegate_one! { @ $me $to; generation(&mut, fd: $crate::Fd) -> Result<u32, $crate::Unavailable> }
     };
     ($me:ident $to:expr; mount) => {
-        $crate::delegate_one! { @ $me $to; mount(&mut, fd: $crate::Fd, name: Option<&std::ffi::OsStr>) -> Option<$crate::MountId> }
+        $crate::delegate_one! { @ $me $to; mount(&mut, fd: $crate::Fd,
+            name: Option<&std::ffi::OsStr>) -> Option<$crate::MountId> }
     };
     ($me:ident $to:expr; usage) => {
         $crate::delegate_one! { @ $me $to; usage(&mut) -> std::io::Result<$crate::FsUsage> }
     };
     ($me:ident $to:expr; extents) => {
-        $crate::delegate_one! { @ $me $to; extents(&mut, fd: $crate::Fd) -> Result<Vec<$crate::Extent>, $crate::Unavailable> }
+        $crate::delegate_one! { @ $me $to; extents(&mut, fd: $crate::Fd) -> Result<Vec<$crate::Extent>,
+            $crate::Unavailable> }
     };
     ($me:ident $to:expr; free_extents) => {
         $crate::delegate_one! { @ $me $to; free_extents(&mut) -> Result<Vec<$crate::FreeExtent>, $crate::Unavailable> }

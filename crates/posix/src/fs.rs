@@ -28,8 +28,8 @@ pub trait FileSystem {
         }
     }
 
-    /// Has the date that files get be this at least, nanoseconds since 1970, without time passing: where dates are virtual, a history is
-    /// told at the dates that it had. Where they are this machine's nothing happens.
+    /// Has the date that files get be this at least, nanoseconds since 1970, without time passing: where dates are
+    /// virtual, a history is told at the dates that it had. Where they are this machine's nothing happens.
     fn advance_date(&mut self, _to_ns: i64) {}
 
     /// Lets time pass without calls (a workload's think time).
@@ -39,9 +39,9 @@ pub trait FileSystem {
     /// laboratory. Fails only where the *running* fails (a process that blocks for ever, an interrupt).
     fn run(&mut self, processes: Vec<Box<dyn Process + '_>>) -> std::io::Result<()>;
 
-    /// Has calls made that cannot leave the root, wherever their paths and links lead: for paths that come from somebody else.
-    /// `..` stays at the root and absolute links begin there, as for a process whose root directory it is. `work` makes
-    /// calls, runs processes and asks for the time; what else there is to do is done outside.
+    /// Has calls made that cannot leave the root, wherever their paths and links lead: for paths that come from
+    /// somebody else. `..` stays at the root and absolute links begin there, as for a process whose root directory it
+    /// is. `work` makes calls, runs processes and asks for the time; what else there is to do is done outside.
     ///
     /// # Errors
     /// The system does not give us the means; `work` was not called.
@@ -78,8 +78,8 @@ pub trait FileSystem {
         Err(Unavailable::Unsupported { what: "the inode's generation", on: "this file system".to_owned(), why })
     }
 
-    /// The mount that a name of an open directory leads to, links not followed, or that an open file is in; without timing. `None` where that is not
-    /// known, or nothing can be mounted.
+    /// The mount that a name of an open directory leads to, links not followed, or that an open file is in; without
+    /// timing. `None` where that is not known, or nothing can be mounted.
     fn mount(&mut self, _fd: Fd, _name: Option<&std::ffi::OsStr>) -> Option<crate::MountId> {
         None
     }
@@ -101,13 +101,15 @@ pub trait FileSystem {
         false
     }
 
-    /// Another file system in just the state that this one is in, its clock among it: what is called on one changes nothing on the other. `None`
-    /// where there is only one, as of a mounted system, and while somebody watches what happens on this one.
+    /// Another file system in just the state that this one is in, its clock among it: what is called on one changes
+    /// nothing on the other. `None` where there is only one, as of a mounted system, and while somebody watches what
+    /// happens on this one.
     fn duplicate(&self) -> Option<Box<dyn FileSystem>> {
         None
     }
 
-    /// How long a loop takes that shows how much of its core the processor has ([`crate::core_probe`]), nanoseconds; `None` in virtual time.
+    /// How long a loop takes that shows how much of its core the processor has ([`crate::core_probe`]), nanoseconds;
+    /// `None` in virtual time.
     fn core_probe_ns(&self) -> Option<f64> {
         (!self.is_deterministic()).then(crate::core_probe::ns)
     }

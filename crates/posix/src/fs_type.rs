@@ -1,7 +1,7 @@
 //! The type of a file system, and what hangs on nothing but that.
 //!
-//! A name is read once, where it comes in: from the mount table, a profile, a snapshot. What hangs on the type is asked here by what it is,
-//! so that a further file system is one variant and its answers.
+//! A name is read once, where it comes in: from the mount table, a profile, a snapshot. What hangs on the type is asked
+//! here by what it is, so that a further file system is one variant and its answers.
 
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -68,8 +68,8 @@ impl FsType {
         matches!(self, FsType::Ext2 | FsType::Ext3 | FsType::Ext4 | FsType::Btrfs)
     }
 
-    /// Whether the counters of statvfs(2) follow every call. btrfs counts what was written or deleted from the next commit on; XFS
-    /// reserves blocks for metadata of data not yet placed, and frees deleted files in the background.
+    /// Whether the counters of statvfs(2) follow every call. btrfs counts what was written or deleted from the next
+    /// commit on; XFS reserves blocks for metadata of data not yet placed, and frees deleted files in the background.
     pub fn counts_at_once(&self) -> bool {
         matches!(self, FsType::Ext2 | FsType::Ext3 | FsType::Ext4 | FsType::Tmpfs | FsType::Ffs)
     }

@@ -131,8 +131,8 @@ pub fn btrfs_tree_search(
         (args.min_transid, args.max_transid) = (0, u64::MAX);
         args.nr_items = u32::MAX;
         args.buf_size = ITEMS_BYTES as u64;
-        // SAFETY: `args` is the `#[repr(C)]` struct of this request followed by `buf_size` bytes of buffer, which is all
-        // that the kernel writes; it outlives the call.
+        // SAFETY: `args` is the `#[repr(C)]` struct of this request followed by `buf_size` bytes of buffer, which is
+        // all that the kernel writes; it outlives the call.
         let result =
             unsafe { libc::ioctl(file.as_raw_fd(), BTRFS_IOC_TREE_SEARCH_V2 as _, std::ptr::from_mut(args.as_mut())) };
         if result < 0 {

@@ -9,8 +9,8 @@ pub struct Piece<'a> {
     pub position: usize,
 }
 
-/// Splits at a separator (a comma between options) that is not quoted; `start` is the position of the first character. The error
-/// says where.
+/// Splits at a separator (a comma between options) that is not quoted; `start` is the position of the first character.
+/// The error says where.
 pub fn split(text: &str, start: usize, separator: char) -> Result<Vec<Piece<'_>>, (usize, &'static str)> {
     let mut pieces = Vec::new();
     let (mut from, mut from_position) = (0, start);

@@ -1,8 +1,8 @@
 //! A command that exists and waits to be let go, so that somebody can attach to it before its first call.
 //!
-//! The child is an ordinary child of ours: its exit status, its process group, its standard streams and its signals have nothing to
-//! do with whoever attached, and go on when that one is gone. Between `fork` and `execve` it tells its number and waits on a pipe; a
-//! pipe that closes without a word (we were killed) ends it before it was anything.
+//! The child is an ordinary child of ours: its exit status, its process group, its standard streams and its signals
+//! have nothing to do with whoever attached, and go on when that one is gone. Between `fork` and `execve` it tells its
+//! number and waits on a pipe; a pipe that closes without a word (we were killed) ends it before it was anything.
 #![allow(unsafe_code)]
 
 use crate::inherited;
@@ -19,8 +19,8 @@ pub struct Held {
     go: Option<io::PipeWriter>,
     /// `Command::spawn` returns only when the program has been executed, so it waits in a thread.
     spawned: Option<Receiver<io::Result<Child>>>,
-    /// While it is there, that thread is. To the kernel it is the child's parent: who asks to be told of his parent's end (`PR_SET_PDEATHSIG`) would
-    /// be told of the thread's.
+    /// While it is there, that thread is. To the kernel it is the child's parent: who asks to be told of his parent's
+    /// end (`PR_SET_PDEATHSIG`) would be told of the thread's.
     keeps: Option<SyncSender<()>>,
 }
 
@@ -33,8 +33,8 @@ impl Held {
         let (mut told, telling) = io::pipe()?;
         let (waiting, go) = io::pipe()?;
         let pipes = [told.as_raw_fd(), telling.as_raw_fd(), waiting.as_raw_fd(), go.as_raw_fd()];
-        // SAFETY: `wait_to_go` makes only system calls that signal-safety(7) allows between fork and exec, on descriptors that
-        // the child inherited: this process keeps all four open until the child has told its number.
+        // SAFETY: `wait_to_go` makes only system calls that signal-safety(7) allows between fork and exec, on
+        // descriptors that the child inherited: this process keeps all four open until the child has told its number.
         unsafe { command.pre_exec(move || wait_to_go(pipes)) };
         // The thread owns the ends that are the child's, so that a failed fork closes them and ends our wait.
         let childs = [OwnedFd::from(telling), OwnedFd::from(waiting)];
@@ -86,8 +86,9 @@ impl Held {
     }
 }
 
-/// Once a command runs, pipes and sockets that it was given are its alone: standard input, output, and whatever whoever started us handed down. Who
-/// waits for the end of one would wait for us too. Standard error stays. Nobody waits for the end of a file, and closing one would end our locks on it.
+/// Once a command runs, pipes and sockets that it was given are its alone: standard input, output, and whatever whoever
+/// started us handed down. Who waits for the end of one would wait for us too. Standard error stays. Nobody waits for
+/// the end of a file, and closing one would end our locks on it.
 pub fn let_go_of_pipes() {
     let Ok(null) = std::fs::File::options().read(true).write(true).open("/dev/null") else { return };
     for stream in [libc::STDIN_FILENO, libc::STDOUT_FILENO].into_iter().filter(|&fd| has_an_end(fd)) {
@@ -95,8 +96,8 @@ pub fn let_go_of_pipes() {
         unsafe { libc::dup2(null.as_raw_fd(), stream) };
     }
     for &fd in inherited::descriptors().iter().filter(|&&fd| has_an_end(fd)) {
-        // SAFETY: it was open when we began, and nothing of ours owns it. A second call finds it closed, or taken by something that a program would not
-        // be given.
+        // SAFETY: it was open when we began, and nothing of ours owns it. A second call finds it closed, or taken by
+        // something that a program would not be given.
         unsafe {
             if libc::fcntl(fd, libc::F_GETFD) == 0 {
                 libc::close(fd);
@@ -115,9 +116,10 @@ fn has_an_end(fd: RawFd) -> bool {
     kind == libc::S_IFIFO || kind == libc::S_IFSOCK
 }
 
-/// Ends a command with us, however we end: a SIGKILL comes when the thread that starts it is gone, and then the kernel takes a tracer away from whom
-/// it traces. A strace that is asked to end waits for each of them first: for the parent of a vfork too, who waits for the child, who waits for strace.
-/// It gets nothing of what whoever started us handed down but the standard streams that it is given.
+/// Ends a command with us, however we end: a SIGKILL comes when the thread that starts it is gone, and then the kernel
+/// takes a tracer away from whom it traces. A strace that is asked to end waits for each of them first: for the parent
+/// of a vfork too, who waits for the child, who waits for strace. It gets nothing of what whoever started us handed
+/// down but the standard streams that it is given.
 pub fn ends_with_us(command: &mut Command) {
     // SAFETY: system calls alone, which signal-safety(7) allows between fork and exec.
     unsafe {
@@ -151,8 +153,8 @@ fn wait_to_go([told, telling, waiting, go]: [RawFd; 4]) -> io::Result<()> {
         // Our own copy of the other end would keep the pipe open when the parent is killed.
         libc::close(told);
         libc::close(go);
-        // Where only descendants may be traced (Yama), whoever attaches is our sibling: allowed until we go on. Fails where
-        // there is no Yama, and then nothing has to be allowed.
+        // Where only descendants may be traced (Yama), whoever attaches is our sibling: allowed until we go on. Fails
+        // where there is no Yama, and then nothing has to be allowed.
         libc::prctl(libc::PR_SET_PTRACER, libc::PR_SET_PTRACER_ANY, 0, 0, 0);
         let pid = libc::getpid().to_ne_bytes();
         if libc::write(telling, pid.as_ptr().cast(), pid.len()) != 4 {
@@ -163,7 +165,8 @@ fn wait_to_go([told, telling, waiting, go]: [RawFd; 4]) -> io::Result<()> {
             match libc::read(waiting, word.as_mut_ptr().cast(), 1) {
                 1 => break,
                 -1 if *libc::__errno_location() == libc::EINTR => {}
-                // An error would be told to our parent, by a panic where that is gone: with a message, and a core in somebody's directory.
+                // An error would be told to our parent, by a panic where that is gone: with a message, and a core in
+                // somebody's directory.
                 _ => libc::_exit(libc::ECANCELED),
             }
         }
@@ -188,7 +191,8 @@ mod tests {
     use super::*;
     use std::sync::{Mutex, MutexGuard, PoisonError};
 
-    /// Two that are held at once have the ends of each other's pipes, as nothing has been executed, and wait for each other. A process holds one.
+    /// Two that are held at once have the ends of each other's pipes, as nothing has been executed, and wait for each
+    /// other. A process holds one.
     fn alone() -> MutexGuard<'static, ()> {
         static ALONE: Mutex<()> = Mutex::new(());
         ALONE.lock().unwrap_or_else(PoisonError::into_inner)
@@ -214,8 +218,8 @@ mod tests {
         assert_eq!(std::fs::read_to_string(&made).expect("its file"), format!("{pid}\n"));
     }
 
-    /// The kernel takes the thread that forked for the parent. It ended once the program was executed, and who had asked by then to end with
-    /// his parent was killed.
+    /// The kernel takes the thread that forked for the parent. It ended once the program was executed, and who had
+    /// asked by then to end with his parent was killed.
     #[test]
     fn its_parent_lives_as_long_as_we_do() {
         let _alone = alone();
@@ -249,7 +253,8 @@ mod tests {
         assert!(!made.exists());
     }
 
-    /// What becomes of it when we are killed: the pipe closes without a word, and nobody is there to be told of an error.
+    /// What becomes of it when we are killed: the pipe closes without a word, and nobody is there to be told of an
+    /// error.
     #[test]
     fn a_pipe_that_closes_ends_it_without_an_error() {
         let _alone = alone();

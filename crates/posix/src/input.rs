@@ -1,8 +1,8 @@
 //! Files that somebody names to be read: an argument, a key of a target, a part of a profile.
 //!
-//! A description is a regular file, an image is one or a block device. What else can have a name is refused before a byte is read:
-//! a device that never ends, a FIFO that nobody writes to, a directory. What is read whole has a limit. A text may come from anywhere, bit by
-//! bit: it is a [`Stream`], on which a signal is heard while nothing comes.
+//! A description is a regular file, an image is one or a block device. What else can have a name is refused before a
+//! byte is read: a device that never ends, a FIFO that nobody writes to, a directory. What is read whole has a limit. A
+//! text may come from anywhere, bit by bit: it is a [`Stream`], on which a signal is heard while nothing comes.
 
 use fault::{Fault, Kind};
 use rustix::fs::{FileType, Mode, OFlags};

@@ -3,7 +3,8 @@
 //! The first signal only raises a flag: drivers poll [`requested`] and return
 //! [`io::ErrorKind::Interrupted`], and everything is cleaned up on the way out. A second signal says that
 //! somebody is losing patience: a thread of our own (nothing is done in the handler itself) runs the clean-up
-//! of [`cleanup`](crate::cleanup) and ends the process with 128 + the signal's number. Where [`at_once`] says so, the first signal does that.
+//! of [`cleanup`](crate::cleanup) and ends the process with 128 + the signal's number. Where [`at_once`] says so, the
+//! first signal does that.
 #![allow(unsafe_code)]
 
 use std::io;
@@ -30,8 +31,8 @@ static LAST: AtomicI32 = AtomicI32::new(0);
 pub struct Received {
     /// Its number.
     pub signal: i32,
-    /// Whether the kernel sent it, as a terminal does for Ctrl-C: then the whole foreground process group got it, and not from
-    /// a process that meant us alone.
+    /// Whether the kernel sent it, as a terminal does for Ctrl-C: then the whole foreground process group got it, and
+    /// not from a process that meant us alone.
     pub from_kernel: bool,
     /// The process that sent it; none if the kernel did.
     pub from: Option<u32>,
@@ -54,8 +55,9 @@ pub struct PassOn {
     _others: Replaced,
 }
 
-/// Signals that end who has nothing to do with them, beside those that ask to end ([`install`]), real-time signals, and what tells of a
-/// fault of one's own: a program restarts its logs by one, prints its threads by another, has an alarm set by whoever executed it.
+/// Signals that end who has nothing to do with them, beside those that ask to end ([`install`]), real-time signals, and
+/// what tells of a fault of one's own: a program restarts its logs by one, prints its threads by another, has an alarm
+/// set by whoever executed it.
 const OTHERS: [libc::c_int; 9] = [
     libc::SIGQUIT,
     libc::SIGUSR1,
@@ -81,7 +83,8 @@ pub struct Other {
     pub from: Option<u32>,
 }
 
-/// Leaves signals to the command we run until the returned guard is dropped. Those that would end us without being for us do not.
+/// Leaves signals to the command we run until the returned guard is dropped. Those that would end us without being for
+/// us do not.
 pub fn pass_on() -> PassOn {
     PASSED.store(0, Ordering::SeqCst);
     OTHERS_CAME.store(0, Ordering::SeqCst);
@@ -96,8 +99,8 @@ pub fn passed() -> Option<i32> {
     Some(LAST.load(Ordering::SeqCst)).filter(|&signal| signal != 0)
 }
 
-/// What came while signals were left to a command was for us as well: it asks us to stop from now on. Once the guard of [`pass_on`] is
-/// dropped, no signal is missed.
+/// What came while signals were left to a command was for us as well: it asks us to stop from now on. Once the guard of
+/// [`pass_on`] is dropped, no signal is missed.
 pub fn heed_passed() {
     if let Some(signal) = passed()
         && !requested()
@@ -119,8 +122,8 @@ impl PassOn {
         }
     }
 
-    /// Signals since the last time we asked that ask for no end of ours, SIGHUP from a process among them. What a terminal sends
-    /// (SIGQUIT) is not: the command has it.
+    /// Signals since the last time we asked that ask for no end of ours, SIGHUP from a process among them. What a
+    /// terminal sends (SIGQUIT) is not: the command has it.
     pub fn others(&self) -> impl Iterator<Item = Other> {
         let came = OTHERS_CAME.swap(0, Ordering::SeqCst);
         (1..).zip(&OTHERS_FROM).filter(move |(signal, _)| came >> (signal - 1) & 1 == 1).map(|(signal, from)| {
@@ -146,8 +149,8 @@ pub fn send(pid: u32, signal: i32) {
 
 extern "C" fn other(signal: libc::c_int, info: *mut libc::siginfo_t, _context: *mut libc::c_void) {
     LAST.store(signal, Ordering::SeqCst);
-    // SAFETY: with SA_SIGINFO the kernel passes a description that is valid until the handler returns; a signal sent by kill(2) or
-    // sigqueue(3) says by whom.
+    // SAFETY: with SA_SIGINFO the kernel passes a description that is valid until the handler returns; a signal sent by
+    // kill(2) or sigqueue(3) says by whom.
     let (from_kernel, from) = unsafe {
         info.as_ref().map_or((true, 0), |info| (info.si_code > 0, if info.si_code > 0 { 0 } else { info.si_pid() }))
     };
@@ -169,8 +172,8 @@ struct Replaced {
 impl Replaced {
     /// Does something else on these signals, but for those that are ignored.
     fn by(action: libc::sighandler_t, signals: impl Iterator<Item = libc::c_int>) -> Replaced {
-        // SAFETY: both structs are plain data; the handlers of this module do only what signal-safety(7) allows. SA_RESTART keeps
-        // system calls in flight from failing with EINTR.
+        // SAFETY: both structs are plain data; the handlers of this module do only what signal-safety(7) allows.
+        // SA_RESTART keeps system calls in flight from failing with EINTR.
         let replace = |signal| unsafe {
             let (mut new, mut old): (libc::sigaction, libc::sigaction) = (std::mem::zeroed(), std::mem::zeroed());
             let is_there = libc::sigaction(signal, std::ptr::null(), &raw mut old) == 0;
@@ -194,8 +197,8 @@ impl Drop for Replaced {
     }
 }
 
-/// While it lives, the key that stops what is in front of a terminal (Ctrl-Z), and a terminal that lets nobody write from behind, do not
-/// stop us: SIGSTOP does.
+/// While it lives, the key that stops what is in front of a terminal (Ctrl-Z), and a terminal that lets nobody write
+/// from behind, do not stop us: SIGSTOP does.
 #[derive(Debug)]
 pub struct NotStopped {
     _before: Replaced,
@@ -213,8 +216,8 @@ static AT_ONCE: AtomicU32 = AtomicU32::new(0);
 #[derive(Debug)]
 pub struct AtOnce(());
 
-/// Until the returned guard is dropped, the first signal removes what is in the list of [`cleanup`](crate::cleanup) and ends the process,
-/// wherever it is. For work that makes nothing else, and whose loops, many and deep, look at no flag.
+/// Until the returned guard is dropped, the first signal removes what is in the list of [`cleanup`](crate::cleanup) and
+/// ends the process, wherever it is. For work that makes nothing else, and whose loops, many and deep, look at no flag.
 pub fn at_once() -> AtOnce {
     AT_ONCE.fetch_add(1, Ordering::SeqCst);
     if requested() {
@@ -283,7 +286,8 @@ pub(crate) fn limit_killed() -> bool {
     LIMIT_KILLED.load(Ordering::Relaxed)
 }
 
-/// SIGPIPE was ignored before Rust's runtime began, which ignores it for us in any case and lets no program that we run find it so.
+/// SIGPIPE was ignored before Rust's runtime began, which ignores it for us in any case and lets no program that we run
+/// find it so.
 static PIPE_IGNORED: AtomicBool = AtomicBool::new(false);
 
 /// Whether this process found SIGPIPE ignored, as a service of systemd's does: a command that we run is to find it so.
@@ -297,7 +301,8 @@ pub(crate) fn pipe_was_ignored() -> bool {
 static BEFORE_MAIN: extern "C" fn() = look_at_pipe;
 
 extern "C" fn look_at_pipe() {
-    // SAFETY: `old` is a plain struct that the kernel fills in; passing no new action changes nothing. No part of Rust's runtime is needed.
+    // SAFETY: `old` is a plain struct that the kernel fills in; passing no new action changes nothing. No part of
+    // Rust's runtime is needed.
     let ignored = unsafe {
         let mut old: libc::sigaction = std::mem::zeroed();
         libc::sigaction(libc::SIGPIPE, std::ptr::null(), &raw mut old) == 0 && old.sa_sigaction == libc::SIG_IGN

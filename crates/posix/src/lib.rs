@@ -34,9 +34,9 @@
 //! # }
 //! ```
 //!
-//! Beyond the trait, [`Mounted`] has [`subdir`](Mounted::subdir) (a handle rooted deeper), [`evict`](Mounted::evict) (one
-//! file's data out of the cache, without root) and [`drop_caches_explained`](Mounted::drop_caches_explained) (what is
-//! cold, and why not). Long loops poll [`interrupt::requested`].
+//! Beyond the trait, [`Mounted`] has [`subdir`](Mounted::subdir) (a handle rooted deeper), [`evict`](Mounted::evict)
+//! (one file's data out of the cache, without root) and [`drop_caches_explained`](Mounted::drop_caches_explained) (what
+//! is cold, and why not). Long loops poll [`interrupt::requested`].
 //!
 //! Times are integer nanoseconds (`_ns`), sizes are bytes (`_bytes`).
 
@@ -96,7 +96,8 @@ pub use site::{Site, way_below};
 pub use target::{Backing, ScratchKind, ScratchSpec, Target, TargetError};
 pub use workspace::{Image, Workspace, WorkspaceOptions};
 
-/// What reading the clock costs, nanoseconds: already subtracted from every [`Outcome::dur_ns`] of a [`Mounted`] system.
+/// What reading the clock costs, nanoseconds: already subtracted from every [`Outcome::dur_ns`] of a [`Mounted`]
+/// system.
 pub fn timer_overhead_ns() -> u64 {
     mounted::clock::overhead_ns()
 }

@@ -1,7 +1,7 @@
 //! Limits of the shell (`ulimit`) that are a command's, and hold for us as well.
 //!
-//! What records a command needs memory, processor time and descriptors of its own. So we raise our limits as far as we may, and a command that we
-//! hold and let go ([`held`](crate::held)) has those that were.
+//! What records a command needs memory, processor time and descriptors of its own. So we raise our limits as far as we
+//! may, and a command that we hold and let go ([`held`](crate::held)) has those that were.
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use std::sync::OnceLock;
@@ -58,7 +58,8 @@ fn wanted(resource: Resource, was: &Rlimit) -> Vec<Rlimit> {
     vec![Rlimit { current: Some(DESCRIPTORS), maximum }, most]
 }
 
-/// Between fork and exec: gives the limits back. System calls alone, as signal-safety(7) allows; none can fail, as limits go down.
+/// Between fork and exec: gives the limits back. System calls alone, as signal-safety(7) allows; none can fail, as
+/// limits go down.
 pub(crate) fn restore() {
     if let Some(inherited) = INHERITED.get() {
         for (resource, was) in RAISED.into_iter().zip(inherited) {

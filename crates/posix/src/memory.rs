@@ -1,9 +1,10 @@
 //! Memory that somebody else's file may cost.
 //!
-//! A decoder that is not ours believes what a file says of its lengths: a page of a few bytes may claim gigabytes, a dictionary of one entry
-//! may be repeated a million times. Nobody can check all of that from outside. So the allocator counts: while a thread decodes
-//! such a file ([`reading`]) it gets so many bytes and no more, and where it asks for more, or where memory ends, the process ends with a message that
-//! names the file. Whatever it had made goes, now or with the next run ([`crate::cleanup`]).
+//! A decoder that is not ours believes what a file says of its lengths: a page of a few bytes may claim gigabytes, a
+//! dictionary of one entry may be repeated a million times. Nobody can check all of that from outside. So the allocator
+//! counts: while a thread decodes such a file ([`reading`]) it gets so many bytes and no more, and where it asks for
+//! more, or where memory ends, the process ends with a message that names the file. Whatever it had made goes, now or
+//! with the next run ([`crate::cleanup`]).
 //!
 //! Nothing here counts unless the program has [`Counting`] for its allocator, as the `fsage` binary does.
 #![allow(unsafe_code)]
@@ -35,8 +36,8 @@ struct Region<'a> {
 }
 
 thread_local! {
-    /// Null, or valid: [`reading`] takes it away before the region ends. It has no destructor and no lazy beginning, so that an
-    /// allocator may look at it at any time.
+    /// Null, or valid: [`reading`] takes it away before the region ends. It has no destructor and no lazy beginning, so
+    /// that an allocator may look at it at any time.
     static REGION: Cell<*const Region<'static>> = const { Cell::new(ptr::null()) };
 }
 
@@ -44,8 +45,8 @@ thread_local! {
 static IN_HAND: OnceLock<String> = OnceLock::new();
 static ENDING: AtomicBool = AtomicBool::new(false);
 
-/// Runs something on this thread that decodes the file, which gets at most so many bytes more than it gives back. Within another it changes
-/// nothing. `place` names the part of the file that [`at`] said last, and 0 before that.
+/// Runs something on this thread that decodes the file, which gets at most so many bytes more than it gives back.
+/// Within another it changes nothing. `place` names the part of the file that [`at`] said last, and 0 before that.
 pub fn reading<T>(path: &Path, limit_bytes: usize, place: &dyn Fn(usize) -> String, decode: impl FnOnce() -> T) -> T {
     struct Ends;
     impl Drop for Ends {
@@ -57,8 +58,8 @@ pub fn reading<T>(path: &Path, limit_bytes: usize, place: &dyn Fn(usize) -> Stri
         return decode();
     }
     let region = Region { path, limit_bytes, place, part: Cell::new(0), used_bytes: Cell::new(0) };
-    // `region` lives until the guard below, which was made after it and goes before it, has taken the pointer away; also when `decode`
-    // panics.
+    // `region` lives until the guard below, which was made after it and goes before it, has taken the pointer away;
+    // also when `decode` panics.
     REGION.set((&raw const region).cast());
     let _ends = Ends;
     decode()
@@ -78,14 +79,15 @@ pub fn in_hand(path: &Path) {
     let _ = IN_HAND.set(units::text::printable(&path.to_string_lossy()));
 }
 
-/// Where memory ends, the kernel is to end us first, and what we start from now on: not whom we watch. We may always ask for that (proc(5), `oom_score_adj`).
+/// Where memory ends, the kernel is to end us first, and what we start from now on: not whom we watch. We may always
+/// ask for that (proc(5), `oom_score_adj`).
 pub fn first_to_go() {
     // A system without /proc chooses as it likes.
     let _ = std::fs::write("/proc/self/oom_score_adj", "1000");
 }
 
-/// Has all threads allocate from one heap. glibc gives each its own, and what was freed in one serves no other: a replay of 45 threads, each of which
-/// reads a part of the trace, held a third more.
+/// Has all threads allocate from one heap. glibc gives each its own, and what was freed in one serves no other: a
+/// replay of 45 threads, each of which reads a part of the trace, held a third more.
 pub fn one_heap() {
     #[cfg(target_env = "gnu")]
     // SAFETY: sets a number of the allocator's; it may refuse.
@@ -135,8 +137,8 @@ impl Counting {
     }
 }
 
-// SAFETY: every call goes to the system's allocator as it came, and its answer comes back as it is. What is counted beside that does not
-// unwind: it allocates nothing until it has decided to end the process, and then never returns.
+// SAFETY: every call goes to the system's allocator as it came, and its answer comes back as it is. What is counted
+// beside that does not unwind: it allocates nothing until it has decided to end the process, and then never returns.
 unsafe impl GlobalAlloc for Counting {
     #[inline]
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
@@ -178,8 +180,8 @@ fn ended(bytes: usize) {
         // SAFETY: not null, so its `reading` is further up this thread's stack.
         end(unsafe { &*region }, ENVIRONMENT, bytes);
     }
-    // Whoever asked may hold any lock, and nothing can be allocated: a plain message from what is there, and the end. Without a name to tell the
-    // standard library says what it always does.
+    // Whoever asked may hold any lock, and nothing can be allocated: a plain message from what is there, and the end.
+    // Without a name to tell the standard library says what it always does.
     if let Some(name) = IN_HAND.get() {
         for part in ["fsage: ", name, ": reading it takes more memory than there is\n"] {
             // SAFETY: the bytes are a string's, for as long as it is.
@@ -190,8 +192,8 @@ fn ended(bytes: usize) {
     }
 }
 
-/// Ends the process over what a file asks for. The thread decodes, so it holds no lock of ours, and allocating is possible again: what was asked for
-/// in vain was much.
+/// Ends the process over what a file asks for. The thread decodes, so it holds no lock of ours, and allocating is
+/// possible again: what was asked for in vain was much.
 #[cold]
 fn end(region: &Region<'_>, code: i32, bytes: usize) -> ! {
     REGION.set(ptr::null());

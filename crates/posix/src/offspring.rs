@@ -1,7 +1,7 @@
 //! What a command of ours starts, to be ended with it.
 //!
-//! A process whose parent has ended becomes init's, and nobody who waits for the parent hears of it. While [`Offspring`] lives it
-//! becomes ours instead, so that it can be found.
+//! A process whose parent has ended becomes init's, and nobody who waits for the parent hears of it. While
+//! [`Offspring`] lives it becomes ours instead, so that it can be found.
 
 use rustix::process::{Pid, Signal, WaitOptions, kill_process, set_child_subreaper, waitpid};
 
@@ -36,7 +36,8 @@ impl Offspring {
 }
 
 impl Drop for Offspring {
-    /// Kills what runs of it, and waits until it is gone: each was waited for by whom it belongs to before, or by nobody.
+    /// Kills what runs of it, and waits until it is gone: each was waited for by whom it belongs to before, or by
+    /// nobody.
     fn drop(&mut self) {
         loop {
             let now = self.now();

@@ -1,8 +1,8 @@
 //! Files that take their place when they are whole.
 //!
-//! Each is written beside its place under a name that nobody can guess, and which was not there (`O_EXCL`): a link planted
-//! in a directory that others can write to is never followed. What was at the place, a link too, is replaced and not written through.
-//! A run that is killed leaves it to the next one ([`crate::cleanup`]).
+//! Each is written beside its place under a name that nobody can guess, and which was not there (`O_EXCL`): a link
+//! planted in a directory that others can write to is never followed. What was at the place, a link too, is replaced
+//! and not written through. A run that is killed leaves it to the next one ([`crate::cleanup`]).
 
 use crate::cleanup::{Entry, Resource};
 use crate::temporary::beside;

@@ -12,7 +12,8 @@ use std::time::Instant;
 /// The most that is read at a time.
 pub const READ_BYTES_MAX: usize = 1 << 20;
 
-/// Of a file: file systems ask that direct reads begin at blocks of theirs, and none has larger ones on this machine's pages.
+/// Of a file: file systems ask that direct reads begin at blocks of theirs, and none has larger ones on this machine's
+/// pages.
 const FILE_UNIT_BYTES: u32 = 4096;
 
 /// Something with blocks, opened for reading only.

@@ -11,7 +11,8 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::Path;
 
-/// Directories kept open at a time; those above are re-opened through `..` on the way back. Few, for whoever cleans up may have few descriptors left.
+/// Directories kept open at a time; those above are re-opened through `..` on the way back. Few, for whoever cleans up
+/// may have few descriptors left.
 const OPEN_MAX: usize = 4;
 /// How often a directory that others fill while it is emptied is emptied again.
 const PASSES_MAX: u32 = 8;

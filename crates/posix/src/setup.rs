@@ -4,7 +4,8 @@ use fault::{Fault, Kind};
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Why a [`Workspace`](crate::Workspace) or another [`Site`](crate::Site) could not be opened. Each message says what to do.
+/// Why a [`Workspace`](crate::Workspace) or another [`Site`](crate::Site) could not be opened. Each message says what
+/// to do.
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs)]
 pub enum SetupError {
@@ -20,16 +21,19 @@ pub enum SetupError {
     ReadOnly { path: PathBuf },
     #[error("{}: no permission to make files here; choose another target or run as its owner", path.display())]
     NoPermission { path: PathBuf },
-    #[error("{}: {} needed and {} free; make room or choose another target", path.display(), units::show::bytes(*need_bytes as f64), units::show::bytes(*free_bytes as f64))]
+    #[error("{}: {} needed and {} free; make room or choose another \
+        target", path.display(), units::show::bytes(*need_bytes as f64), units::show::bytes(*free_bytes as f64))]
     NoSpace { path: PathBuf, need_bytes: u64, free_bytes: u64 },
     #[error("{}: {need} inodes needed and {free} free; choose another target", path.display())]
     NoInodes { path: PathBuf, need: u64, free: u64 },
-    #[error("{} of memory needed for backing=ram and {} available; use a smaller size or backing=DIRECTORY", units::show::bytes(*need_bytes as f64), units::show::bytes(*free_bytes as f64))]
+    #[error("{} of memory needed for backing=ram and {} available; use a smaller size or \
+        backing=DIRECTORY", units::show::bytes(*need_bytes as f64), units::show::bytes(*free_bytes as f64))]
     NoMemory { need_bytes: u64, free_bytes: u64 },
     #[error("target '{target}': a scratch file system needs root (to mount it); run as root, or use a directory")]
     NeedsRoot { target: String },
     #[error(
-        "target '{target}': {tool} is not installed; install the package {package} (Debian, Ubuntu: apt-get install {package})"
+        "target '{target}': {tool} is not installed; install the package {package} (Debian, Ubuntu: apt-get install \
+         {package})"
     )]
     MissingTool { target: String, tool: &'static str, package: &'static str },
     #[error("target '{target}': {command} failed ({status}): {stderr}")]
@@ -37,7 +41,8 @@ pub enum SetupError {
     #[error("target '{target}': {fs_type} cannot be mounted with options '{options}': {source}{hint}")]
     Mount { target: String, fs_type: &'static str, options: String, hint: &'static str, source: io::Error },
     #[error(
-        "target '{target}': no loop device can be attached: {source}; is the 'loop' module there, and /dev/loop-control?"
+        "target '{target}': no loop device can be attached: {source}; is the 'loop' module there, and \
+         /dev/loop-control?"
     )]
     Loop { target: String, source: io::Error },
     #[error("{}: cannot {doing}: {source}", path.display())]

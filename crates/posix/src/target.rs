@@ -10,9 +10,9 @@
 //! ```
 //!
 //! Quotes work as in a shell: inside `'…'` everything is itself; inside `"…"` a backslash quotes `"` and `\`;
-//! outside, a backslash quotes any character. A comma inside quotes does not end an option. `mount=` may be repeated. `backing=ram`
-//! keeps the image in memory; `backing=DIR` keeps it in that directory. Sizes are bytes, or have a suffix `K`, `M`,
-//! `G` or `T` (powers of 1024).
+//! outside, a backslash quotes any character. A comma inside quotes does not end an option. `mount=` may be repeated.
+//! `backing=ram` keeps the image in memory; `backing=DIR` keeps it in that directory. Sizes are bytes, or have a suffix
+//! `K`, `M`, `G` or `T` (powers of 1024).
 
 use crate::grammar::{Piece, parse_size, split, words};
 use std::fmt;
@@ -318,7 +318,8 @@ mod tests {
 
     proptest::proptest! {
         #[test]
-        fn any_text_is_parsed_or_refused_with_a_place_in_it(text in "(ext4:|xfs:|btrfs:|ffs:|)[0-9]{0,9}[KMGT]?[ -~é\"',\\\\=]{0,40}") {
+        fn any_text_is_parsed_or_refused_with_a_place_in_it(text in "(ext4:|xfs:|btrfs:|ffs:|)[0-9]{0,9}[KMGT]?[ \
+            -~é\"',\\\\=]{0,40}") {
             match Target::parse(&text) {
                 Ok(target) => proptest::prop_assert_eq!(target.to_string(), text),
                 Err(error) => proptest::prop_assert!(error.position <= text.chars().count() + 1, "{}", error),

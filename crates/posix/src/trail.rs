@@ -1,7 +1,7 @@
 //! Going from directory to directory below one, each time from where the last path led.
 //!
-//! Beside the directory in which all ways begin only one is open, however deep it is. The way back up is `..`, which must be the directory that was come
-//! through: where somebody moved it, the way begins anew.
+//! Beside the directory in which all ways begin only one is open, however deep it is. The way back up is `..`, which
+//! must be the directory that was come through: where somebody moved it, the way begins anew.
 
 use rustix::fs::{Stat, fstat};
 use rustix::io::Errno;
@@ -96,8 +96,9 @@ impl Trail {
         self.above.clear();
     }
 
-    /// Goes to a directory on the way from the start along some names from which the rest is short: the deepest that it came through, or the start where
-    /// that is nearer. As many of the names are behind it then as [`depth`](Self::depth) says.
+    /// Goes to a directory on the way from the start along some names from which the rest is short: the deepest that it
+    /// came through, or the start where that is nearer. As many of the names are behind it then as
+    /// [`depth`](Self::depth) says.
     pub fn back_toward<'n>(&mut self, names: impl Iterator<Item = &'n [u8]>) {
         let own = self.path.split(|&byte| byte == b'/').skip(1);
         let shared = own.zip(names).take_while(|(own, name)| own == name).count();

@@ -13,10 +13,11 @@ use std::path::{Path, PathBuf};
 pub struct WorkspaceOptions {
     /// Leave the private directory (and the scratch file system, mounted) where it is, also if the process is killed.
     pub keep: bool,
-    /// Of a scratch target: where its image is to be, new or as an earlier workspace left it. It stays there, unmounted, however
-    /// the process ends, and `keep` is not needed.
+    /// Of a scratch target: where its image is to be, new or as an earlier workspace left it. It stays there,
+    /// unmounted, however the process ends, and `keep` is not needed.
     pub image: Option<Image>,
-    /// Write a new scratch target's image out before the file system is made: for comparing a fresh file system with a used one.
+    /// Write a new scratch target's image out before the file system is made: for comparing a fresh file system with a
+    /// used one.
     pub written: bool,
     /// Space the run will use; opening fails if the target has less, with a margin of a sixteenth.
     pub need_bytes: u64,
@@ -46,8 +47,8 @@ impl Image {
     }
 }
 
-/// A private directory `fsage-<16 hex>` in a target, removed with everything in it when this is dropped. On ext4 the work is in one of
-/// the same kind of name within it, apart from what was there before ([`Workspace::spread`]).
+/// A private directory `fsage-<16 hex>` in a target, removed with everything in it when this is dropped. On ext4 the
+/// work is in one of the same kind of name within it, apart from what was there before ([`Workspace::spread`]).
 ///
 /// Drop the handles given out by [`fs`](Workspace::fs) first: a scratch file system goes away with the last of
 /// them.
@@ -192,8 +193,8 @@ impl Workspace {
         self.scratch.as_ref().map(Scratch::image).transpose()
     }
 
-    /// Asks ext4 to spread the subdirectories of a directory below the private one over its groups, as it does those of a root directory
-    /// (`chattr +T`). Others spread them by themselves, or have no such thing.
+    /// Asks ext4 to spread the subdirectories of a directory below the private one over its groups, as it does those of
+    /// a root directory (`chattr +T`). Others spread them by themselves, or have no such thing.
     pub fn spread(&self, below: impl AsRef<Path>) {
         spread(&self.path.join(below));
     }
@@ -261,10 +262,12 @@ fn spread(directory: &Path) -> bool {
     set().is_ok()
 }
 
-/// A directory for the work in a private one: where that can be, in another part of the disk than what was there before.
+/// A directory for the work in a private one: where that can be, in another part of the disk than what was there
+/// before.
 ///
-/// ext4 without a journal passes over every inode that was removed in the last minutes. Where an earlier run of ours has just removed its
-/// thousands, making a file takes up to fifty times as long, and one run does not tell what the next takes.
+/// ext4 without a journal passes over every inode that was removed in the last minutes. Where an earlier run of ours
+/// has just removed its thousands, making a file takes up to fifty times as long, and one run does not tell what the
+/// next takes.
 fn elsewhere(private: &Path) -> io::Result<PathBuf> {
     if !spread(private) {
         return Ok(private.to_path_buf());

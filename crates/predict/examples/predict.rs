@@ -1,7 +1,8 @@
-//! Predicts a workload on several systems and ranks them: `cargo run -p fsage-predict --example predict [W.workload S.system…]`.
+//! Predicts a workload on several systems and ranks them:
+//! `cargo run -p fsage-predict --example predict [W.workload S.system…]`.
 //!
-//! Shows [`pipeline::predict`] and [`rank`]. Without arguments it takes the recording that comes with `fsage quickstart`, and
-//! the profiles that come with fsage.
+//! Shows [`pipeline::predict`] and [`rank`]. Without arguments it takes the recording that comes with
+//! `fsage quickstart`, and the profiles that come with fsage.
 
 use predict::pipeline::{self, PredictOptions, Prediction};
 use predict::rank::rank;

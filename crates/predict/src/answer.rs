@@ -1,6 +1,7 @@
 //! A prediction with everything derived from it: what `fsage predict` shows, and what a program that asks for one gets.
 //!
-//! It ranks, takes the difference of two systems apart, says what would change the first two places, and makes the report of it.
+//! It ranks, takes the difference of two systems apart, says what would change the first two places, and makes the
+//! report of it.
 
 use crate::cache_sizes::{self, CacheSize};
 use crate::explain::{Explanation, explain};
@@ -56,8 +57,8 @@ pub struct Answer {
 }
 
 impl Answer {
-    /// Predicts and ranks; the run time too where it is asked for. The calls are read through `calls`, which is the recording itself or
-    /// somebody who stands before it (and may end the reading early).
+    /// Predicts and ranks; the run time too where it is asked for. The calls are read through `calls`, which is the
+    /// recording itself or somebody who stands before it (and may end the reading early).
     ///
     /// # Errors
     /// Those of [`pipeline::predict`] and [`runtime::predict`].

@@ -87,7 +87,8 @@ fn classes_of(op: Op) -> &'static [Class] {
     }
 }
 
-/// The unweighted mean over the classes the profile has, at the type's mean request size; 0 for a type that costs nothing.
+/// The unweighted mean over the classes the profile has, at the type's mean request size; 0 for a type that costs
+/// nothing.
 fn mean_latency(table: &PriceTable, op: &OpTotal) -> Option<f64> {
     let classes = classes_of(Op::from_name(&op.op)?);
     if classes.is_empty() {

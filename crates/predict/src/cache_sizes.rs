@@ -1,8 +1,8 @@
 //! What a workload takes with data caches of several sizes.
 //!
-//! Each size is a prediction of its own, with everything that follows from the size (write-back, dirty thresholds), so that each is what
-//! `--cache SIZE` says: a stack distance would give the misses of an LRU cache alone, not its times, and no other policy's. One pass over the trace
-//! preprocesses for a few caches at once.
+//! Each size is a prediction of its own, with everything that follows from the size (write-back, dirty thresholds), so
+//! that each is what `--cache SIZE` says: a stack distance would give the misses of an LRU cache alone, not its times,
+//! and no other policy's. One pass over the trace preprocesses for a few caches at once.
 
 use crate::pipeline::{PredictError, PredictOptions, Workload, predict, with_cache};
 use crate::uncertainty::Interval;
@@ -42,7 +42,8 @@ pub struct WithCache {
     pub page_misses: u64,
 }
 
-/// Twelve powers of two, the last of which is twice the systems' largest data cache or the next above: what less memory would do, and more.
+/// Twelve powers of two, the last of which is twice the systems' largest data cache or the next above: what less memory
+/// would do, and more.
 pub fn default_sizes(systems: &[SystemProfile]) -> Vec<u64> {
     let largest = systems.iter().map(|system| system.parameters.data_cache_to_simulate_bytes()).max().unwrap_or(0);
     let last = match largest {
@@ -52,8 +53,8 @@ pub fn default_sizes(systems: &[SystemProfile]) -> Vec<u64> {
     (0..SIZES).rev().map(|halvings| last >> halvings).collect()
 }
 
-/// Predicts a workload on each system with each size of the data cache. The options are those of the prediction beside which the sizes are to
-/// stand; their own cache size does not count here.
+/// Predicts a workload on each system with each size of the data cache. The options are those of the prediction beside
+/// which the sizes are to stand; their own cache size does not count here.
 ///
 /// # Errors
 /// As [`predict`].

@@ -26,8 +26,8 @@ pub struct Part {
     pub b_ns: f64,
     /// `b_ns - a_ns`.
     pub difference_ns: f64,
-    /// The difference over the sum of what all parts differ by, whichever way: -1 to 1, and 0 where no part differs. Over the difference of
-    /// the totals, parts that cancel would be more than all of it.
+    /// The difference over the sum of what all parts differ by, whichever way: -1 to 1, and 0 where no part differs.
+    /// Over the difference of the totals, parts that cancel would be more than all of it.
     pub share_of_parts: f64,
 }
 

@@ -1,7 +1,7 @@
 //! Which system is fastest for a workload, and how sure that is.
 //!
-//! Draws totals: measurement by resampling each system's entries, the model's error as a factor of which a part is common to
-//! all systems and so cancels. Ties are called ties.
+//! Draws totals: measurement by resampling each system's entries, the model's error as a factor of which a part is
+//! common to all systems and so cancels. Ties are called ties.
 
 use crate::pipeline::SystemPrediction;
 use crate::uncertainty::{DRAWS, Interval, MODEL_ERROR_COMMON_SHARE, MODEL_ERROR_SD, Resampler};
@@ -109,7 +109,8 @@ pub fn rank(predictions: &[SystemPrediction], seed: u64) -> Ranking {
 }
 
 /// A system's totals without what all systems have in common. The seed depends on the system's contents and not on its
-/// position, so that adding a candidate changes nothing between the others; systems that share a name differ by position.
+/// position, so that adding a candidate changes nothing between the others; systems that share a name differ by
+/// position.
 fn draws_of(prediction: &SystemPrediction, seed: u64, index: usize) -> Vec<f64> {
     let sd = MODEL_ERROR_SD * (1.0 - MODEL_ERROR_COMMON_SHARE).sqrt();
     let name = prediction

@@ -1,7 +1,7 @@
 //! What would change a ranking: how far one cost would have to move for two systems to be equally fast.
 //!
-//! A prediction is linear in the costs of the vector, so that the answer is exact as long as the change leaves the caches'
-//! contents alone. What may not live here: the prediction itself.
+//! A prediction is linear in the costs of the vector, so that the answer is exact as long as the change leaves the
+//! caches' contents alone. What may not live here: the prediction itself.
 
 use crate::explain::explain;
 use crate::pipeline::SystemPrediction;

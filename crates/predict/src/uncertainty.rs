@@ -8,8 +8,9 @@ use stats::{middle_95, random};
 
 /// Relative standard deviation of the model's error of one total.
 ///
-/// Rounded up from what `fsage validate` found on the development half of the corpus, on real file systems: 0.181 (docs/validation.md). The sealed half
-/// is what it is tested with. In published work on replay and prediction it is 0.08 to 0.20 (docs/method.md).
+/// Rounded up from what `fsage validate` found on the development half of the corpus, on real file systems: 0.181
+/// (docs/validation.md). The sealed half is what it is tested with. In published work on replay and prediction it is
+/// 0.08 to 0.20 (docs/method.md).
 pub const MODEL_ERROR_SD: f64 = 0.19;
 
 /// Share of the model error's variance that all systems have in common for one workload: what the trace does not

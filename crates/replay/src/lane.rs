@@ -1,5 +1,5 @@
-//! One thread of the replay as a state machine: fetch a call, wait for its turn, make what it needs ready, make it, take
-//! the result in.
+//! One thread of the replay as a state machine: fetch a call, wait for its turn, make what it needs ready, make it,
+//! take the result in.
 //!
 //! Making ready (opening the directory a walk starts in, a file that was open before the trace began) and tidying up
 //! (closing what the trace does not close) are calls too, but neither timed nor counted.
@@ -309,8 +309,8 @@ impl<'s, 'a> Lane<'s, 'a> {
         Ok(None)
     }
 
-    /// The look at the cache that is due before the call in hand, once: at the range that it reads or writes, or at the whole file
-    /// where what is dirty of it decides.
+    /// The look at the cache that is due before the call in hand, once: at the range that it reads or writes, or at the
+    /// whole file where what is dirty of it decides.
     fn look(&mut self) -> Option<Help> {
         self.observer.as_ref()?;
         if std::mem::replace(&mut self.looked, true) {

@@ -47,13 +47,13 @@ pub enum Pace {
     Recorded,
 }
 
-/// How traced threads become threads of the replay. The order is the same in all: a call starts only when every call that
-/// had completed before it started in the trace has completed.
+/// How traced threads become threads of the replay. The order is the same in all: a call starts only when every call
+/// that had completed before it started in the trace has completed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Threads {
-    /// As many threads as calls were ever in flight at once; one where fewer than 1 % of the calls overlapped another, since
-    /// waking a thread would cost more than the overlap is worth.
+    /// As many threads as calls were ever in flight at once; one where fewer than 1 % of the calls overlapped another,
+    /// since waking a thread would cost more than the overlap is worth.
     #[default]
     Auto,
     /// One for each traced thread alive at the same time.
@@ -172,8 +172,8 @@ pub struct ReplayResult {
     pub concurrency: Concurrency,
     /// Of this, the first twentieth of the trace's calls.
     pub sample: Sample,
-    /// How long the loop took between the calls that shows how much of its core the processor had ([`posix::core_probe`]), nanoseconds; `None` in
-    /// virtual time.
+    /// How long the loop took between the calls that shows how much of its core the processor had
+    /// ([`posix::core_probe`]), nanoseconds; `None` in virtual time.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub core_ns: Option<f64>,
     /// By operation, in the order of operations.
@@ -278,7 +278,8 @@ pub enum ReplayError {
     },
     /// The private directory is no longer there.
     #[error(
-        "the target vanished during the replay ({errno} on its root directory), after {calls} calls: is it still mounted?"
+        "the target vanished during the replay ({errno} on its root directory), after {calls} calls: is it still \
+         mounted?"
     )]
     Vanished {
         /// Why.

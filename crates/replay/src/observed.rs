@@ -1,8 +1,9 @@
 //! What a replay saw of each call: its latency, and the state in which it found the file.
 //!
-//! A replay of millions of calls must not hold them all, and its threads make calls out of the order of the trace. So each thread's
-//! observations go to a file in blocks, and are read back in the order of the trace by merging the threads' runs, each of which
-//! is in order. Memory is a block a thread. The file has no name: nothing is left of it, however the run ends.
+//! A replay of millions of calls must not hold them all, and its threads make calls out of the order of the trace. So
+//! each thread's observations go to a file in blocks, and are read back in the order of the trace by merging the
+//! threads' runs, each of which is in order. Memory is a block a thread. The file has no name: nothing is left of it,
+//! however the run ends.
 
 use posix::Residency;
 use std::cmp::Reverse;
@@ -86,8 +87,8 @@ pub struct ObservationFile {
 }
 
 impl ObservationFile {
-    /// A file in a directory, which it leaves at once. The directory should not be on the target: what is written there during the
-    /// replay is work for its disk.
+    /// A file in a directory, which it leaves at once. The directory should not be on the target: what is written there
+    /// during the replay is work for its disk.
     ///
     /// # Errors
     /// The directory cannot be written to.

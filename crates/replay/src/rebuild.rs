@@ -1,8 +1,9 @@
 //! Building the state the workload found: the snapshot's names, and what the trace implies was there.
 //!
 //! Parents first, in snapshot order. Files whose data the trace reads, overwrites or frees get incompressible data; the
-//! others get their length only, since no call can tell. Owners have read, write and search permission, so that any user
-//! can replay, but for what refused the traced user. FIFOs, sockets and devices become empty files: opening them could block for ever.
+//! others get their length only, since no call can tell. Owners have read, write and search permission, so that any
+//! user can replay, but for what refused the traced user. FIFOs, sockets and devices become empty files: opening them
+//! could block for ever.
 
 use super::rights::SEARCH;
 use super::scan::{Initial, InitialState};
@@ -204,8 +205,8 @@ impl<F: FileSystem + ?Sized> Builder<'_, F> {
         Ok(())
     }
 
-    /// The attribute that the trace found. A file system without attributes, or without room for this one, does without: the traced
-    /// calls on it then go as they go there.
+    /// The attribute that the trace found. A file system without attributes, or without room for this one, does
+    /// without: the traced calls on it then go as they go there.
     fn attribute(&mut self, at: At<'_>, e: &Initial) -> Result<(), Errno> {
         let Some(bytes) = e.attribute_bytes else { return Ok(()) };
         match self.call(&set_xattr(at, true, bytes)) {

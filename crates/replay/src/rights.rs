@@ -1,10 +1,10 @@
 //! Rights that the traced user did not have: what refused his calls (`EACCES`) has to refuse them again.
 //!
-//! A refusal says that a directory on the way may not be searched, or that what the path leads to may not be read, written or executed; it
-//! does not say which. The whole trace does: a name found, made or missed in a directory shows that it may be searched. The
-//! first directory on the way of which nothing shows that is taken to be what refused; where every one is searched, the
-//! file at the end. Either way the calls are refused again. Names that were refused to a call that makes or removes them
-//! are not looked at: what is missing there may be the right to write the directory.
+//! A refusal says that a directory on the way may not be searched, or that what the path leads to may not be read,
+//! written or executed; it does not say which. The whole trace does: a name found, made or missed in a directory shows
+//! that it may be searched. The first directory on the way of which nothing shows that is taken to be what refused;
+//! where every one is searched, the file at the end. Either way the calls are refused again. Names that were refused to
+//! a call that makes or removes them are not looked at: what is missing there may be the right to write the directory.
 
 use super::scan::Shown;
 use posix::{Errno, FileKind};
@@ -25,7 +25,8 @@ pub(super) fn opened_for(e: &Event) -> u8 {
     right(flag::READ, READ) | right(flag::WRITE, WRITE)
 }
 
-/// The paths that were refused, with the rights to what they lead to that were asked for; none: only a directory can have refused.
+/// The paths that were refused, with the rights to what they lead to that were asked for; none: only a directory can
+/// have refused.
 #[derive(Debug, Default)]
 pub(super) struct Refusals {
     asked: FxHashMap<Box<[u8]>, u8>,

@@ -30,8 +30,8 @@ pub fn replay(
 
 /// As [`replay`], and tells of every call what was seen of it, by way of a file.
 ///
-/// Where a descriptor tells, the cache is looked at just before the call, outside its time. That alone is not without an
-/// effect: what the look reads of the kernel's own structures is in the processor's caches when the call begins.
+/// Where a descriptor tells, the cache is looked at just before the call, outside its time. That alone is not without
+/// an effect: what the look reads of the kernel's own structures is in the processor's caches when the call begins.
 ///
 /// # Errors
 /// As [`replay`], and the file cannot be written.
@@ -77,8 +77,9 @@ pub type OpenTrace<'a> = dyn Fn() -> Result<Source<'a>, ReplayError> + 'a;
 
 /// Replays a trace on any file system.
 ///
-/// Whatever the trace says, its calls stay below the file system's root: they are made [contained](FileSystem::contained).
-/// What is asked of the rest of the machine (caches, free space, the environment, the trace's files) is asked outside.
+/// Whatever the trace says, its calls stay below the file system's root: they are made
+/// [contained](FileSystem::contained). What is asked of the rest of the machine (caches, free space, the environment,
+/// the trace's files) is asked outside.
 ///
 /// # Errors
 /// As [`replay`].

@@ -60,8 +60,8 @@ impl InitialState {
         self.entries.len()
     }
 
-    /// The absolute path of an entry in the traced system; `None` is the root's, which is empty. Kept nowhere: the paths of a
-    /// deep tree are longer than all its names together.
+    /// The absolute path of an entry in the traced system; `None` is the root's, which is empty. Kept nowhere: the
+    /// paths of a deep tree are longer than all its names together.
     pub(super) fn path(&self, mut entry: Option<usize>) -> Vec<u8> {
         let mut names: Vec<&[u8]> = Vec::new();
         while let Some(at) = entry {
@@ -126,10 +126,11 @@ pub(super) fn scan(
 /// What the trace shows of an object.
 #[derive(Debug, Default)]
 pub(super) struct Shown {
-    /// Whether it could be executed when the trace began: what the trace's first word on that says, `None` where it says nothing.
+    /// Whether it could be executed when the trace began: what the trace's first word on that says, `None` where it
+    /// says nothing.
     pub(super) executable: Option<bool>,
-    /// Bytes of an attribute that was there when the trace began, as the trace's first word on the file's attributes shows; `None` where
-    /// it says nothing.
+    /// Bytes of an attribute that was there when the trace began, as the trace's first word on the file's attributes
+    /// shows; `None` where it says nothing.
     attribute_bytes: Option<u64>,
     /// Whether the trace has set or removed an attribute, so that what it says from then on is not of the beginning.
     attribute_changed: bool,
@@ -314,7 +315,8 @@ impl Scanner {
         }
     }
 
-    /// Whether a call on a descriptor has a path that leads elsewhere: its file was moved, lost its name or never had one.
+    /// Whether a call on a descriptor has a path that leads elsewhere: its file was moved, lost its name or never had
+    /// one.
     fn is_off_path(&self, e: &Event, batch: &Batch) -> bool {
         let (Call::StatFs(on)
         | Call::ListXattr(on)
@@ -705,8 +707,8 @@ impl Scanner {
 /// A name of the initial state before all are in order: its directory and object, and the rest.
 type Unordered = (Node, Node, Initial);
 
-/// The snapshot's entries, the directories that lead to them and are not listed in it, and what the trace implied; without what
-/// is behind directories that no call got through.
+/// The snapshot's entries, the directories that lead to them and are not listed in it, and what the trace implied;
+/// without what is behind directories that no call got through.
 fn initial_state(
     names: &Tree<Shown>,
     entries: &[Option<(Node, Node)>],
@@ -776,8 +778,8 @@ fn initial_state(
     in_order_of_paths(out, &made)
 }
 
-/// Component by component, so that each comes after its directory. Of a file with several names, the first stays before those
-/// that link to it: these are all of the snapshot, in its order.
+/// Component by component, so that each comes after its directory. Of a file with several names, the first stays before
+/// those that link to it: these are all of the snapshot, in its order.
 fn in_order_of_paths(unordered: Vec<Unordered>, made: &FxHashMap<Node, usize>) -> InitialState {
     let mut below: FxHashMap<Node, Vec<usize>> = FxHashMap::default();
     for (i, (dir, ..)) in unordered.iter().enumerate() {

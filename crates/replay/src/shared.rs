@@ -1,8 +1,8 @@
 //! What the lanes of a replay share: the trace as it is read, the order of calls, descriptors and directories.
 //!
-//! Whoever runs out of calls reads on, between its own calls and never inside a timed one. At most [`WINDOW`] calls wait in
-//! the queues, so memory is bounded; a lane that has none left while the window is full waits for the others, and
-//! the earliest call waiting can always run, so they get on.
+//! Whoever runs out of calls reads on, between its own calls and never inside a timed one. At most [`WINDOW`] calls
+//! wait in the queues, so memory is bounded; a lane that has none left while the window is full waits for the others,
+//! and the earliest call waiting can always run, so they get on.
 
 use super::observed::{ObservationFile, Run};
 use super::order::Order;

@@ -271,7 +271,8 @@ impl Tally {
         self.ops.iter().flatten().map(|t| t.total_ns).sum()
     }
 
-    /// The mean of what the loop took that shows how much of its core the processor had ([`posix::core_probe`]), nanoseconds.
+    /// The mean of what the loop took that shows how much of its core the processor had ([`posix::core_probe`]),
+    /// nanoseconds.
     pub fn core_ns(&self) -> Option<f64> {
         self.core.filter(|core| core.probes > 0).map(|core| core.sum_ns / core.probes as f64)
     }

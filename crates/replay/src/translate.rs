@@ -217,8 +217,8 @@ pub(super) fn set_xattr(at: At<'_>, follow: bool, bytes: u64) -> Call<'_> {
     Call::SetXattr { at, follow, name: OsStr::new(XATTR), value }
 }
 
-/// A copy with a file at one end only (splice, sendfile to a socket) is that file's read or write, of as much as the other
-/// end gave or took.
+/// A copy with a file at one end only (splice, sendfile to a socket) is that file's read or write, of as much as the
+/// other end gave or took.
 fn copy<'a>(parts: &Parts, offsets: (Option<u64>, Option<u64>), len_bytes: u64, ret: i64) -> Option<Call<'a>> {
     let (from_offset, to_offset) = offsets;
     let moved = u64::try_from(ret).unwrap_or(0);

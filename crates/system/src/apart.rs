@@ -1,4 +1,5 @@
-//! How far two profiles of one system are from each other: what the noise of the machine, and its drift between the two, make of each cost.
+//! How far two profiles of one system are from each other: what the noise of the machine, and its drift between the
+//! two, make of each cost.
 
 use super::{Entry, SystemProfile};
 use crate::vector::parse_entry_name;

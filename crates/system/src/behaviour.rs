@@ -1,6 +1,7 @@
 //! What a file system does that decides costs and that no single cost tells: found by trying, one experiment each.
 //!
-//! The types live here; the experiments are in `measure`, and what follows from them in the pipeline of `predict` (`sync`, `cache`). A profile made before there were such experiments, or by hand, may say nothing.
+//! The types live here; the experiments are in `measure`, and what follows from them in the pipeline of `predict`
+//! (`sync`, `cache`). A profile made before there were such experiments, or by hand, may say nothing.
 
 use posix::FsType;
 use serde::{Deserialize, Serialize};
@@ -24,11 +25,12 @@ pub struct Behaviour {
     /// Whether setting the length of a file writes what is dirty before the new end.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub truncate_writes: Option<bool>,
-    /// Whether the fsync of a directory in which nothing has changed commits what has changed elsewhere (ext4 does what it does for all that is
-    /// no regular file: it commits the log).
+    /// Whether the fsync of a directory in which nothing has changed commits what has changed elsewhere (ext4 does what
+    /// it does for all that is no regular file: it commits the log).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub directory_commits: Option<bool>,
-    /// Whether the fsync of a file with data leaves something that such a directory's fsync has to commit (ext4 with `data=journal`).
+    /// Whether the fsync of a file with data leaves something that such a directory's fsync has to commit (ext4 with
+    /// `data=journal`).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sync_leaves_changes: Option<bool>,
 }
@@ -46,7 +48,8 @@ impl Behaviour {
 pub enum Family {
     /// One log holds what is not in its place yet, in order: everything earlier is committed too (ext4, XFS).
     Log,
-    /// Each file by itself: in a log of its own (btrfs), or in its place, without any log (FFS). What a sync commits is the same.
+    /// Each file by itself: in a log of its own (btrfs), or in its place, without any log (FFS). What a sync commits is
+    /// the same.
     Each,
     /// All is a log, in segments: with a new file every other whose names changed is written, data included (LFS).
     Segments,

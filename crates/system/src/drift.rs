@@ -1,8 +1,8 @@
 //! Whether a machine is still as it was measured.
 //!
-//! A profile keeps a few references: costs measured in a small way that is always the same, so that they can be measured again in
-//! a second. A [`Drift`] sets the two beside each other; [`SystemProfile::rescaled`] carries it over to the vector: what waits for the device
-//! moves with its reads or its syncs, the rest with the processor.
+//! A profile keeps a few references: costs measured in a small way that is always the same, so that they can be
+//! measured again in a second. A [`Drift`] sets the two beside each other; [`SystemProfile::rescaled`] carries it over
+//! to the vector: what waits for the device moves with its reads or its syncs, the rest with the processor.
 
 use super::{Entry, SystemProfile};
 use crate::vector::{Part, entry_name, parse_entry_name};
@@ -18,8 +18,8 @@ pub enum Reference {
     Processor,
     /// A walk through 16 MB of memory in random order, 1,000 steps.
     Memory,
-    /// A loop of operations that do not wait for each other, all the time between the calls: it takes longer while another thread has the
-    /// same core ([`posix::core_probe`]).
+    /// A loop of operations that do not wait for each other, all the time between the calls: it takes longer while
+    /// another thread has the same core ([`posix::core_probe`]).
     Core,
     /// stat of one cached name.
     Stat,
@@ -129,7 +129,8 @@ impl Drift {
         self
     }
 
-    /// With how much of its core the processor had meanwhile: what the profile's reference took now, where both are known.
+    /// With how much of its core the processor had meanwhile: what the profile's reference took now, where both are
+    /// known.
     #[must_use]
     pub fn with_core(self, profile: &SystemProfile, now_ns: Option<f64>) -> Drift {
         match (profile.references.get(&Reference::Core), now_ns) {
@@ -147,7 +148,8 @@ impl Drift {
         self
     }
 
-    /// How many times as long what waits for no device takes, in a system whose costs grow with this power of the core's reference.
+    /// How many times as long what waits for no device takes, in a system whose costs grow with this power of the
+    /// core's reference.
     fn processor(&self, core_power: f64) -> f64 {
         if core_power > 0.0 && self.references.iter().any(|m| m.reference == Reference::Core) {
             self.factor(Reference::Core).powf(core_power)
@@ -158,8 +160,8 @@ impl Drift {
 }
 
 impl SystemProfile {
-    /// The same system as it is after a drift. Of a cost that waits for reads, what the same costs when cached moves with the processor.
-    /// Sizes of caches, write-back and the effect of a load stay.
+    /// The same system as it is after a drift. Of a cost that waits for reads, what the same costs when cached moves
+    /// with the processor. Sizes of caches, write-back and the effect of a load stay.
     pub fn rescaled(&self, drift: &Drift) -> SystemProfile {
         let mut moved = self.clone();
         let (processor, waited_ns) = (drift.processor(self.parameters.core_power), self.waited_ns());

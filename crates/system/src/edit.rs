@@ -25,8 +25,8 @@ pub enum OverrideError {
 impl SystemProfile {
     /// The same system with one cost replaced.
     ///
-    /// `name` is an entry (`rm_65536`, `open`), or the name of a curve (`rm`): then the first point is set and the others are
-    /// moved by the same amount, never below zero, so that what depends on the size stays. An entry that is
+    /// `name` is an entry (`rm_65536`, `open`), or the name of a curve (`rm`): then the first point is set and the
+    /// others are moved by the same amount, never below zero, so that what depends on the size stays. An entry that is
     /// not there is added. A replaced cost has no spread; a moved one keeps its own.
     pub fn with_override(&self, name: &str, ns: f64) -> Result<SystemProfile, OverrideError> {
         if !(ns.is_finite() && ns >= 0.0) {
@@ -79,8 +79,8 @@ impl Entry {
     }
 }
 
-/// The name for `--set` that was probably meant: the cost of a call that is named by the call (`unlink` is `rm`), else the class or entry
-/// that is nearest. Empty where none is near.
+/// The name for `--set` that was probably meant: the cost of a call that is named by the call (`unlink` is `rm`), else
+/// the class or entry that is nearest. Empty where none is near.
 pub(super) fn nearest_name(name: &str) -> String {
     let of_call = |class: &&Class| !name.is_empty() && class.meaning().trim().split(' ').next() == Some(name);
     if let Some(class) = Class::ALL.iter().find(of_call) {
@@ -134,9 +134,8 @@ mod tests {
         assert_eq!((mean(&q, "rm_0"), mean(&q, "rm_4096")), (Some(10.0), Some(50.0)));
         let q = p.with_override("rdd", 9.0).expect("a curve that was not measured");
         assert_eq!(mean(&q, "rdd_4096"), Some(9.0));
-        assert!(
-            matches!(p.with_override("opne", 1.0), Err(OverrideError::Unknown { suggestion, .. }) if suggestion == "open")
-        );
+        assert!(matches!(p.with_override("opne", 1.0),
+                Err(OverrideError::Unknown { suggestion, .. }) if suggestion == "open"));
         assert!(matches!(p.with_override("open", f64::NAN), Err(OverrideError::Value { .. })));
         assert!(matches!(p.with_override("open", -1.0), Err(OverrideError::Value { .. })));
     }

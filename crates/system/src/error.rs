@@ -28,7 +28,8 @@ pub enum SystemProfileError {
     },
     /// Another version of the format.
     #[error("{}: this is a system profile of version {found}; this fsage reads version {expected}{}", path.display(),
-        if *found > u64::from(*expected) { " (use the fsage that wrote it, or a newer one)" } else { " (measure again)" })]
+        if *found > u64::from(*expected) { " (use the fsage that wrote it, or a newer \
+            one)" } else { " (measure again)" })]
     Version {
         /// The file.
         path: PathBuf,
@@ -38,7 +39,8 @@ pub enum SystemProfileError {
         expected: u32,
     },
     /// An entry that is not in the system vector.
-    #[error("{}:{line}:{column}: {name:?} is not an entry of the system vector{}", path.display(), crate::edit::tip(suggestion))]
+    #[error("{}:{line}:{column}: {name:?} is not an entry of the system \
+        vector{}", path.display(), crate::edit::tip(suggestion))]
     UnknownEntry {
         /// The file.
         path: PathBuf,

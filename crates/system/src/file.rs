@@ -1,7 +1,7 @@
 //! Reading and writing `NAME.system`.
 //!
-//! Written in one order always: the header, then the entries in the vector's order and by size. Read strictly: an unknown
-//! version, field or entry name is refused with its place, since people write these files too.
+//! Written in one order always: the header, then the entries in the vector's order and by size. Read strictly: an
+//! unknown version, field or entry name is refused with its place, since people write these files too.
 
 use super::edit::nearest_entry;
 use super::{
@@ -200,7 +200,8 @@ fn is_cost(value: f64) -> bool {
     value.is_finite() && value >= 0.0
 }
 
-/// Whether the name is an entry's and written as we write it (`rdc_4096`, not `rdc_04096`: that would be a second point).
+/// Whether the name is an entry's and written as we write it (`rdc_4096`, not `rdc_04096`: that would be a second
+/// point).
 fn is_canonical(name: &str) -> bool {
     parse_entry_name(name).is_some_and(|(class, at)| entry_name(class, at) == name)
 }

@@ -1,9 +1,10 @@
 //! System profiles: `NAME.system`, what one file system on one machine costs.
 //!
 //! TOML, written by `fsage measure` and by hand for systems that do not exist. Field by field in docs/formats.md.
-//! The types are here, what was found by trying in `behaviour`; reading and writing in `file`, prices between measured points in `price`, what-ifs
-//! in `edit`, whether a machine is still as it was measured in `drift`, what profiles are called by where somebody
-//! names one in `called`, how far two profiles of it are from each other in `apart`, several of it as one in `pool`, durations as text in `duration`, the thesis' own text format in `thesis`.
+//! The types are here, what was found by trying in `behaviour`; reading and writing in `file`, prices between measured
+//! points in `price`, what-ifs in `edit`, whether a machine is still as it was measured in `drift`, what profiles are
+//! called by where somebody names one in `called`, how far two profiles of it are from each other in `apart`, several
+//! of it as one in `pool`, durations as text in `duration`, the thesis' own text format in `thesis`.
 
 mod apart;
 mod behaviour;
@@ -54,11 +55,11 @@ pub struct SystemProfile {
     /// What it does, found by trying.
     #[serde(skip_serializing_if = "Behaviour::is_unknown")]
     pub behaviour: Behaviour,
-    /// The asynchronous overhead curve (`wr_<load>`): background write load in bytes/s, and by what factor (1 = none) a fixed
-    /// mixed workload is slowed by it. In order of load.
+    /// The asynchronous overhead curve (`wr_<load>`): background write load in bytes/s, and by what factor (1 = none) a
+    /// fixed mixed workload is slowed by it. In order of load.
     pub write_load: Vec<WriteLoad>,
-    /// By what factor (1 = none) the sync of one file takes longer while other threads sync other files, in order of their number. Empty where it was
-    /// not measured.
+    /// By what factor (1 = none) the sync of one file takes longer while other threads sync other files, in order of
+    /// their number. Empty where it was not measured.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub sync_beside: Vec<SyncBeside>,
     /// The vector: entry name (see [`crate::vector::entry_name`]) to cost. Each name parses with
@@ -66,7 +67,8 @@ pub struct SystemProfile {
     pub entries: BTreeMap<String, Entry>,
     /// Why an entry or a whole class is missing from the vector: its name to a sentence.
     pub missing: BTreeMap<String, String>,
-    /// What is measured again to see whether the system is still the same; empty in a hand-written profile and in virtual time.
+    /// What is measured again to see whether the system is still the same; empty in a hand-written profile and in
+    /// virtual time.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub references: References,
 }
@@ -106,7 +108,8 @@ pub struct Parameters {
     pub writeback_files_per_s: f64,
     /// Resolution and cost of the clock, nanoseconds; already subtracted from entries.
     pub timer_overhead_ns: f64,
-    /// What waits for no device takes longer by this power of what the reference `core` takes longer; 0: it was not seen to.
+    /// What waits for no device takes longer by this power of what the reference `core` takes longer; 0: it was not
+    /// seen to.
     #[serde(skip_serializing_if = "is_zero")]
     pub core_power: f64,
     /// How many times as long calls take that wait for no device while another thread makes such calls; 0: not known.
@@ -233,11 +236,12 @@ pub struct Entry {
     pub cache: Option<posix::CacheState>,
 }
 
-/// How a call's cost depends on its *reuse distance*: how many calls ago one of its kind was made (1: the one just before). The nearer, the more
-/// of the kernel's code and data does it find in the processor's caches.
+/// How a call's cost depends on its *reuse distance*: how many calls ago one of its kind was made (1: the one just
+/// before). The nearer, the more of the kernel's code and data does it find in the processor's caches.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Reuse {
-    /// The distance that the entry's mean is of, at which a call takes as long as those that were measured do on average.
+    /// The distance that the entry's mean is of, at which a call takes as long as those that were measured do on
+    /// average.
     #[serde(rename = "reuse_distance")]
     pub distance: f64,
     /// By what power of the distance the call takes longer.

@@ -7,8 +7,9 @@ use stats::{median, midmean, midmean_interval};
 use std::collections::BTreeMap;
 
 impl SystemProfile {
-    /// The profiles of one system, measured at different times, as one: the rounds of each entry stand side by side, sizes and rates are the
-    /// median. What the system is and does is taken from the last one. A single profile stays as it is.
+    /// The profiles of one system, measured at different times, as one: the rounds of each entry stand side by side,
+    /// sizes and rates are the median. What the system is and does is taken from the last one. A single profile stays
+    /// as it is.
     ///
     /// # Panics
     /// If there is none.

@@ -50,8 +50,8 @@ const FARTHEST: usize = 15;
 pub fn apart(document: &mut Document, apart: &Apart) {
     let disjoint = apart.entries.iter().filter(|entry| entry.disjoint).count();
     document.heading("Measured twice").paragraph(format!(
-        "The median entry differs by {}, one in ten by more than {}. Of {} entries, the 95 % intervals of {disjoint} have nothing in common: \
-         those were not the same at the two times.",
+        "The median entry differs by {}, one in ten by more than {}. Of {} entries, the 95 % intervals of {disjoint} \
+         have nothing in common: those were not the same at the two times.",
         units::show::share(apart.median),
         units::show::share(apart.p90),
         apart.entries.len(),

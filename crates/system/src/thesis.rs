@@ -1,8 +1,8 @@
 //! The text format of the thesis' system vectors: one `name value` per line, `#` comments.
 //!
-//! Units are the thesis': sizes `bc` in KB, `bs` and `fs` in bytes, `nc` in names, `mdc` in files; latencies in ms; throughputs in
-//! KB/s (1 KB = 1024 bytes); `wr_<load>` in seconds with the load in KB/s; the sizes in its names are KB, in ours bytes. How its
-//! names map to ours:
+//! Units are the thesis': sizes `bc` in KB, `bs` and `fs` in bytes, `nc` in names, `mdc` in files; latencies in ms;
+//! throughputs in KB/s (1 KB = 1024 bytes); `wr_<load>` in seconds with the load in KB/s; the sizes in its names are
+//! KB, in ours bytes. How its names map to ours:
 //!
 //! | thesis | ours | |
 //! |---|---|---|
@@ -19,8 +19,8 @@
 //! | `trc_<size>` | `tr_<size>`; when read also `rmu_<size>` | uncached; the names are the other way round |
 //! | `wr_<load>` | write load curve | |
 //!
-//! Our other entries have no name there and are not written; the thesis says nothing of fsync, so a profile read from it
-//! cannot price one.
+//! Our other entries have no name there and are not written; the thesis says nothing of fsync, so a profile read from
+//! it cannot price one.
 
 use super::{Entry, FORMAT_VERSION, Parameters, SystemProfile, WriteLoad};
 use crate::vector::{Class, entry_name};

@@ -2,19 +2,22 @@
 //!
 //! A [`Class`] is either a single cost or a **curve** over a size; a point of a curve is the entry `name_size`
 //! (`rdc_4096`). Between points a price is interpolated linearly in the size, beyond the last point by the last
-//! segment's slope, so that a request vector stays a linear combination of entries and `--set NAME=TIME` means what it says.
+//! segment's slope, so that a request vector stays a linear combination of entries and `--set NAME=TIME` means what it
+//! says.
 //!
-//! Every entry is the mean latency in nanoseconds of one call (or of one extra lookup), timer overhead subtracted, on files spread
-//! over many directories, measured in interleaved rounds. Names follow the thesis' text profile where it has one.
+//! Every entry is the mean latency in nanoseconds of one call (or of one extra lookup), timer overhead subtracted, on
+//! files spread over many directories, measured in interleaved rounds. Names follow the thesis' text profile where it
+//! has one.
 //!
-//! How a call on a path adds up. The call's own entry includes the walk of one cached component. So a call on `n` components costs
+//! How a call on a path adds up. The call's own entry includes the walk of one cached component. So a call on `n`
+//! components costs
 //!
 //! ```text
 //! call + (n - 1) lu_bc + (one of lus_nc, lur_nc, lus_ac, lur_ac for each component that misses)
 //! ```
 //!
-//! where the entries of misses are what the lookup takes *longer than a hit*. A call that fails on a missing component costs
-//! `lun_*` in place of the call's own entry: those are whole calls.
+//! where the entries of misses are what the lookup takes *longer than a hit*. A call that fails on a missing component
+//! costs `lun_*` in place of the call's own entry: those are whole calls.
 
 /// What a lookup touches of a name and its inode, as the clock counts it.
 pub const OBJECT_BYTES: u64 = 1 << 10;
@@ -75,29 +78,32 @@ classes! {
     // ---- name lookups, per component beyond the first -------------------------------------------------
     /// Lookup of one more path component, name and attributes cached (from stat of one and of nine components).
     LookupHit = "lu_bc";
-    /// What a lookup takes longer than a hit when neither name nor attributes are cached, the lookup before was in the same
-    /// directory (thesis: lus_nc).
+    /// What a lookup takes longer than a hit when neither name nor attributes are cached, the lookup before was in the
+    /// same directory (thesis: lus_nc).
     LookupSeqMiss = "lus_nc";
     /// The same, the first lookup in its directory (thesis: lur_nc).
     LookupRandMiss = "lur_nc";
     /// The same in a directory of so few names: it may lie in its inode (XFS) or beside it (btrfs).
     LookupFewMiss = "lur_few", curve &[8, 16];
-    /// What a lookup in a directory whose blocks are cached takes longer than a hit, per how many files were made between this one and the
-    /// nearest whose inode is cached: inodes that were made one after the other lie in one block, and come with it.
+    /// What a lookup in a directory whose blocks are cached takes longer than a hit, per how many files were made
+    /// between this one and the nearest whose inode is cached: inodes that were made one after the other lie in one
+    /// block, and come with it.
     LookupNearMiss = "lus_nn", curve &[1, 8, 64, 256, 1024];
     /// What a lookup takes longer than a hit when the attributes are cached (through another name) and this name is
     /// not, the lookup before was in the same directory (thesis: lus_ac).
     LookupSeqAttrHit = "lus_ac";
     /// The same, the first lookup in its directory, whose blocks are not cached (thesis: lur_ac).
     LookupRandAttrHit = "lur_ac";
-    /// What a lookup of a cached name takes longer, per bytes touched since the name and its inode were last touched (1 KB for each other
-    /// name), where names are met in another order than they came in: they are no longer in the processor's caches.
+    /// What a lookup of a cached name takes longer, per bytes touched since the name and its inode were last touched (1
+    /// KB for each other name), where names are met in another order than they came in: they are no longer in the
+    /// processor's caches.
     LookupFar = "lu_far", curve FAR;
     /// The same where names are met in the order in which they came in.
     LookupFarInOrder = "lu_far_seq", curve FAR;
     /// stat of a missing name, its absence cached (a negative entry): the whole call.
     NegativeHit = "lun_bc";
-    /// stat of a missing name, its absence not cached, the blocks of the directory, of few names, in memory: the whole call.
+    /// stat of a missing name, its absence not cached, the blocks of the directory, of few names, in memory: the whole
+    /// call.
     NegativeMiss = "lun_ac";
     /// What that takes longer for every 100 names in the directory, where it is searched from end to end.
     NegativeEach = "lun_each";
@@ -119,8 +125,8 @@ classes! {
     Close = "close";
     /// close of a file that was written.
     CloseWritten = "close_wr";
-    /// close of a file that O_TRUNC emptied and that was then written, per dirty bytes: many systems write it back at once, lest a
-    /// crash leave it empty (ext4's auto_da_alloc, XFS, btrfs).
+    /// close of a file that O_TRUNC emptied and that was then written, per dirty bytes: many systems write it back at
+    /// once, lest a crash leave it empty (ext4's auto_da_alloc, XFS, btrfs).
     CloseTruncated = "close_tr", curve &[4 * K, 64 * K, 1024 * K];
     /// The same where O_TRUNC found the file empty already, as after mkstemp.
     CloseTruncatedEmpty = "close_tre", curve &[4 * K, 64 * K, 1024 * K];
@@ -146,8 +152,8 @@ classes! {
     Rename = "rename";
     /// rename over an existing file of 4 KB, of a file that is written back.
     RenameOver = "rename_over";
-    /// The same of a file that was just written, per dirty bytes: some systems begin to write it back then, lest a crash leave neither
-    /// (ext4's auto_da_alloc).
+    /// The same of a file that was just written, per dirty bytes: some systems begin to write it back then, lest a
+    /// crash leave neither (ext4's auto_da_alloc).
     RenameOverDirty = "rename_wr", curve &[4 * K, 64 * K, 1024 * K];
     /// link.
     Link = "link";
@@ -183,8 +189,8 @@ classes! {
     Fcntl = "fcntl";
     /// posix_fadvise.
     Fadvise = "fadvise";
-    /// Reading a whole directory by getdents, names cached, per number of entries: the sum of the calls with a 32 KB buffer up
-    /// to the empty answer, open and close apart.
+    /// Reading a whole directory by getdents, names cached, per number of entries: the sum of the calls with a 32 KB
+    /// buffer up to the empty answer, open and close apart.
     ReadDir = "readdir", curve ENTRIES;
     /// The same on a cold system, with what opening the directory takes longer than when it is cached.
     ReadDirCold = "readdiru", curve ENTRIES;
@@ -204,8 +210,8 @@ classes! {
     ReadSeq = "rd", curve &[4 * K, 16 * K, 64 * K, 256 * K, 1024 * K];
     /// Uncached read at a random place of a large file, per request size.
     ReadRand = "rrd", curve &[4 * K, 16 * K, 64 * K, 256 * K, 1024 * K];
-    /// First uncached read of a whole small file (open already paid), per file size. The smallest may lie beside their inodes (btrfs), and
-    /// come with them.
+    /// First uncached read of a whole small file (open already paid), per file size. The smallest may lie beside their
+    /// inodes (btrfs), and come with them.
     ReadFirst = "rdf", curve &[K, 2 * K, 3 * K, 4 * K, 16 * K, 64 * K, 256 * K, 1024 * K];
     /// The same just after that of the file that was made before it.
     ReadFirstNext = "rdf_next", curve &[K, 2 * K, 3 * K, 4 * K, 16 * K, 64 * K, 256 * K, 1024 * K];
@@ -227,20 +233,21 @@ classes! {
     WriteDirect = "wrd", curve &[4 * K, 16 * K, 64 * K, 256 * K, 1024 * K];
     /// fallocate of new space, per size.
     Fallocate = "falloc", curve &[4 * K, 64 * K, 1024 * K];
-    /// copy_file_range of cached data that was written back into new space, whole blocks, per size. Beyond the last point a system that
-    /// shares blocks takes no longer.
+    /// copy_file_range of cached data that was written back into new space, whole blocks, per size. Beyond the last
+    /// point a system that shares blocks takes no longer.
     CopyRange = "copy", curve &[4 * K, 64 * K, 1024 * K];
-    /// copy_file_range of the whole of a new file whose data is still dirty, per size: where blocks are shared they are written first. Those
-    /// of the smallest may lie beside their inodes (btrfs), and are not.
+    /// copy_file_range of the whole of a new file whose data is still dirty, per size: where blocks are shared they are
+    /// written first. Those of the smallest may lie beside their inodes (btrfs), and are not.
     CopyDirty = "copy_new", curve &[K, 2 * K, 4 * K, 64 * K, 1024 * K];
 
     // ---- truncate and remove --------------------------------------------------------------------------
-    /// truncate to zero by path, data and block maps not cached, per file size; its name has just been looked up (thesis: trc).
+    /// truncate to zero by path, data and block maps not cached, per file size; its name has just been looked up
+    /// (thesis: trc).
     TruncateUncached = "tr", curve FILE;
     /// truncate to zero by path, data and metadata cached and written back, per file size (thesis: tr).
     TruncateCached = "trc", curve FILE;
-    /// ftruncate of a new file, still dirty, to the length it has, per dirty bytes: some systems write them first, lest the new length
-    /// come to be on the device before them (XFS).
+    /// ftruncate of a new file, still dirty, to the length it has, per dirty bytes: some systems write them first, lest
+    /// the new length come to be on the device before them (XFS).
     TruncateDirty = "trd", curve &[4 * K, 64 * K, 1024 * K];
     /// unlink of a file in the cache and written back, per file size (0 is the thesis' rm).
     Remove = "rm", curve FILE;
@@ -248,12 +255,14 @@ classes! {
     RemoveDirty = "rmd", curve FILE;
     /// unlink of a file whose data and block maps are not cached, per file size; its name has just been looked up.
     RemoveUncached = "rmu", curve FILE;
-    /// unlink of a file in the cache and written back, in the directory in which another was removed just before, per file size.
+    /// unlink of a file in the cache and written back, in the directory in which another was removed just before, per
+    /// file size.
     RemoveNext = "rm_next", curve NEXT_FILE;
-    /// unlink of a file just written and still dirty, in the directory in which another was removed just before, per file size.
+    /// unlink of a file just written and still dirty, in the directory in which another was removed just before, per
+    /// file size.
     RemoveDirtyNext = "rmd_next", curve NEXT_FILE;
-    /// unlink of a file whose data and block maps are not cached, in the directory in which another was removed just before, per file size; its
-    /// name has just been looked up.
+    /// unlink of a file whose data and block maps are not cached, in the directory in which another was removed just
+    /// before, per file size; its name has just been looked up.
     RemoveUncachedNext = "rmu_next", curve NEXT_FILE;
 
     // ---- stable storage -------------------------------------------------------------------------------
@@ -283,11 +292,11 @@ classes! {
     FsyncLog = "fsync_log", curve &[10, 100, 1000];
     /// What an fsync (append of 4 KB) takes longer when other files have this much new dirty data.
     FsyncOther = "fsync_oth", curve &[64 * K, 1024 * K, 4096 * K];
-    /// What an fdatasync (one block overwritten) takes longer when the device has had nothing to do for so long before, in nanoseconds; the others are
-    /// measured just after another one.
+    /// What an fdatasync (one block overwritten) takes longer when the device has had nothing to do for so long before,
+    /// in nanoseconds; the others are measured just after another one.
     SyncIdle = "sync_idle", curve &[100_000, 300_000, 1_000_000, 3_000_000, 10_000_000];
-    /// What an fsync (append of 4 KB) takes longer when it is the first since everything was written back and the caches were emptied: what
-    /// it needs of the file system's maps is read, and a log is begun.
+    /// What an fsync (append of 4 KB) takes longer when it is the first since everything was written back and the
+    /// caches were emptied: what it needs of the file system's maps is read, and a log is begun.
     SyncFirst = "sync_first";
     /// fsync of a directory after a name in it was made or removed.
     FsyncDir = "fsync_dir";

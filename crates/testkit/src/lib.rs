@@ -1,7 +1,7 @@
 //! What the tests of all crates share. Nothing but tests may use it.
 //!
-//! * [`need`] and its kin: what a test needs of the machine. A test that lacks something says so here, and nowhere else: it fails where
-//!   `CI` is `true`; elsewhere it ends early, and `run-tests` counts and lists it as skipped.
+//! * [`need`] and its kin: what a test needs of the machine. A test that lacks something says so here, and nowhere
+//!   else: it fails where `CI` is `true`; elsewhere it ends early, and `run-tests` counts and lists it as skipped.
 //! * [`fixture`]: images, traces and profiles that others made.
 //! * [`process`]: processes that tests start, signal and wait for.
 //! * [`schema`]: JSON documents, held against docs/schemas.

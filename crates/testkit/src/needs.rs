@@ -7,7 +7,8 @@ use std::panic::Location;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
-/// Names the file that skipped tests are written to, a line for each reason: package, test, reason, with tabs between them.
+/// Names the file that skipped tests are written to, a line for each reason: package, test, reason, with tabs between
+/// them.
 pub const SKIPPED_FILE: &str = "FSAGE_SKIPPED";
 
 /// Something that not every machine has.
@@ -166,14 +167,15 @@ pub fn skip(why: impl Display) {
     }
 }
 
-/// A number that the long settings of a test are asked for with; a value that is no number is no reason to take the usual one.
+/// A number that the long settings of a test are asked for with; a value that is no number is no reason to take the
+/// usual one.
 pub fn parameter<T: std::str::FromStr>(name: &str) -> Option<T> {
     let text = std::env::var(name).ok()?;
     Some(text.parse().unwrap_or_else(|_| panic!("{name}={text}: not understood")))
 }
 
-/// Makes a test one of an ordinary user's: `true` where it is to be done. For root it is done by nobody, in another process, and `false`
-/// says that this has passed. It is to be told its own name, as the harness has it.
+/// Makes a test one of an ordinary user's: `true` where it is to be done. For root it is done by nobody, in another
+/// process, and `false` says that this has passed. It is to be told its own name, as the harness has it.
 #[track_caller]
 #[must_use = "false: it has been done"]
 pub fn as_ordinary_user(test: &str) -> bool {
@@ -206,8 +208,9 @@ fn passed(output: &Output, how: &str) {
     }
 }
 
-/// Makes a test one that mounts: `Some` where it is to be done, an empty directory for what it mounts. It is done in another process with mounts of its
-/// own, which go with it however it ends; `None` says that this has passed. It is to be told its own name, as the harness has it.
+/// Makes a test one that mounts: `Some` where it is to be done, an empty directory for what it mounts. It is done in
+/// another process with mounts of its own, which go with it however it ends; `None` says that this has passed. It is to
+/// be told its own name, as the harness has it.
 #[track_caller]
 #[must_use = "`None`: it has been done"]
 pub fn with_own_mounts(test: &str) -> Option<PathBuf> {

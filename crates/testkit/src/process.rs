@@ -8,16 +8,18 @@ use std::time::{Duration, Instant};
 /// Nothing that a test waits for takes anywhere near as long, beside whatever else the machine does.
 pub const PATIENCE: Duration = Duration::from_secs(300);
 
-/// A command that finds every signal as a terminal would give it. A shell starts what runs in its background with interrupts ignored, and what
-/// is ignored stays so in each child: who then waits for the end of an interrupt waits for ever.
+/// A command that finds every signal as a terminal would give it. A shell starts what runs in its background with
+/// interrupts ignored, and what is ignored stays so in each child: who then waits for the end of an interrupt waits for
+/// ever.
 pub fn with_default_signals(program: impl AsRef<Path>) -> Command {
     let mut command = Command::new("env");
     command.arg("--default-signal=HUP,INT,QUIT,TERM").arg(program.as_ref());
     command
 }
 
-/// Makes a copy of a program that anybody may run. Another process makes it: what this one has open to write is open in the child that another test
-/// starts meanwhile as well, until that runs its own program, and what somebody has open to write cannot be run ("text file busy").
+/// Makes a copy of a program that anybody may run. Another process makes it: what this one has open to write is open in
+/// the child that another test starts meanwhile as well, until that runs its own program, and what somebody has open to
+/// write cannot be run ("text file busy").
 #[track_caller]
 pub fn copy_program(from: impl AsRef<Path>, to: impl AsRef<Path>) {
     let copied = Command::new("install").args(["-m", "755"]).arg(from.as_ref()).arg(to.as_ref()).status();

@@ -1,4 +1,5 @@
-//! Whether two recordings of one run tell the same: `agree A.workload B.workload`. Prints what differs; ends with 1 where anything does.
+//! Whether two recordings of one run tell the same: `agree A.workload B.workload`. Prints what differs; ends with 1
+//! where anything does.
 
 use std::path::PathBuf;
 use std::process::ExitCode;

@@ -1,9 +1,9 @@
 //! How fast what a tracer wrote becomes events, and events a profile: `import_speed INPUT [ROUNDS]`.
 //!
-//! INPUT is strace's text, or the spool of a recording (of either tracer). All of it is in memory before anything is timed. Each
-//! round counts the newlines in the same bytes (`memchr`), imports them and drops the events, and imports them into a profile.
-//! Prints the fastest round of each in seconds of processor time, so that other work on the machine counts little, and as a multiple
-//! of the plain count, so that the figure means something on another machine.
+//! INPUT is strace's text, or the spool of a recording (of either tracer). All of it is in memory before anything is
+//! timed. Each round counts the newlines in the same bytes (`memchr`), imports them and drops the events, and imports
+//! them into a profile. Prints the fastest round of each in seconds of processor time, so that other work on the
+//! machine counts little, and as a multiple of the plain count, so that the figure means something on another machine.
 
 use rustix::time::{ClockId, clock_gettime};
 use std::path::Path;

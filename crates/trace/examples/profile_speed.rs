@@ -1,7 +1,9 @@
-//! How fast workload profiles are written and read: `cargo run --profile dist -p fsage-trace --example profile_speed [EVENTS [DIRECTORY]]`.
+//! How fast workload profiles are written and read:
+//! `cargo run --profile dist -p fsage-trace --example profile_speed [EVENTS [DIRECTORY]]`.
 //!
-//! Makes up a trace like a compilation's (paths that repeat, relative and absolute, reads and writes), writes it, reads it three
-//! times, and prints events per second (of elapsed and of processor time), bytes per event and the peak resident set. Not a test: a timing decides nothing.
+//! Makes up a trace like a compilation's (paths that repeat, relative and absolute, reads and writes), writes it, reads
+//! it three times, and prints events per second (of elapsed and of processor time), bytes per event and the peak
+//! resident set. Not a test: a timing decides nothing.
 #![allow(clippy::unwrap_used)]
 
 use rand_xoshiro::rand_core::{Rng, SeedableRng};

@@ -1,7 +1,7 @@
 //! Reads a workload profile and counts what is in it: `cargo run -p fsage-trace --example read_workload [W.workload]`.
 //!
-//! Shows [`Reader`]: what the profile says of itself, the calls in batches, and the names that the workload found. Without
-//! an argument it reads the recording that comes with `fsage quickstart`.
+//! Shows [`Reader`]: what the profile says of itself, the calls in batches, and the names that the workload found.
+//! Without an argument it reads the recording that comes with `fsage quickstart`.
 
 use std::collections::BTreeMap;
 use std::error::Error;

@@ -1,9 +1,10 @@
 //! Whether two tellings of one run agree: two tracers', or a tracer's and a program's own that knows the truth.
 //!
-//! They are held against each other thread by thread and call by call: what was asked, what the kernel answered, and which file it
-//! was about. Numbers of files and descriptions differ between tellings, so they are paired: one file of the one must always be the
-//! same file of the other, both ways. What one side does not know is not compared, and the shares of what was known are counted, so
-//! that an agreement about nothing shows. Order between threads is not compared.
+//! They are held against each other thread by thread and call by call: what was asked, what the kernel answered, and
+//! which file it was about. Numbers of files and descriptions differ between tellings, so they are paired: one file of
+//! the one must always be the same file of the other, both ways. What one side does not know is not compared, and the
+//! shares of what was known are counted, so that an agreement about nothing shows. Order between threads is not
+//! compared.
 
 use crate::profile::Reader;
 use crate::{Batch, Call, Event, FileId, Op, Paths, flag};
@@ -24,7 +25,8 @@ const EINTR: u16 = posix::Errno::EINTR.0;
 pub struct Fact {
     /// Who called.
     pub tid: u32,
-    /// Where its side tells of it (nanoseconds since the trace began, or a place in a file), for the reader of a difference.
+    /// Where its side tells of it (nanoseconds since the trace began, or a place in a file), for the reader of a
+    /// difference.
     pub at: u64,
     /// What was asked.
     pub op: Op,
@@ -63,8 +65,8 @@ pub struct Fact {
 pub enum End {
     /// It returned.
     Returned,
-    /// It returned after having been begun again by the kernel any number of times, which the other side may show as calls
-    /// that were interrupted.
+    /// It returned after having been begun again by the kernel any number of times, which the other side may show as
+    /// calls that were interrupted.
     Restarted,
     /// It was cut off. The other side may have its end, or nothing of it.
     Unknown,
@@ -116,8 +118,8 @@ impl Fact {
         }
     }
 
-    /// What a recorded event tells; `None` for what is no call of the program's: a close that the kernel did, a fault on a mapped
-    /// file, an end.
+    /// What a recorded event tells; `None` for what is no call of the program's: a close that the kernel did, a fault
+    /// on a mapped file, an end.
     pub fn of_event(event: &Event, paths: &Paths) -> Option<Fact> {
         if event.head.flags & flag::IMPLIED != 0 || matches!(event.op(), Op::MapRead | Op::MapWrite | Op::Exit) {
             return None;
@@ -273,9 +275,10 @@ pub struct Agreement {
     pub files_unknown: u64,
     /// Calls cut off that only one side has.
     pub cut_off: u64,
-    /// Descriptions that one side told as new in a call that makes none, and the other knew: they came over a socket. A side that shows
-    /// descriptors by their paths, as strace does, cannot tell whose they are: the call that brings them is none on files, and
-    /// a path is the same for every description of a file. How many there can be, who compares has to know.
+    /// Descriptions that one side told as new in a call that makes none, and the other knew: they came over a socket. A
+    /// side that shows descriptors by their paths, as strace does, cannot tell whose they are: the call that brings
+    /// them is none on files, and a path is the same for every description of a file. How many there can be, who
+    /// compares has to know.
     pub received: u64,
     /// Differences by aspect and operation.
     pub counts: BTreeMap<(Aspect, Op), u64>,
@@ -292,8 +295,9 @@ impl Agreement {
 
 /// A comparison that is being fed, each thread of either side in the order of its calls.
 ///
-/// Calls are compared as soon as both sides have them; which numbers stand for the same is settled at the end, by the right side's times,
-/// as one thread's calls say what another's are about. So the calls that tell of a file or a description are kept until then.
+/// Calls are compared as soon as both sides have them; which numbers stand for the same is settled at the end, by the
+/// right side's times, as one thread's calls say what another's are about. So the calls that tell of a file or a
+/// description are kept until then.
 #[derive(Debug, Default)]
 pub struct Comparison {
     threads: FxHashMap<u32, Pending>,
@@ -474,8 +478,9 @@ impl Comparison {
         }
     }
 
-    /// [`Agreement::received`]: the description that one side takes for a new one, and its file if the name had gone on the way. Where
-    /// both first tell of it in a call that makes none, it came too, and the file alone shows that one side did not know it.
+    /// [`Agreement::received`]: the description that one side takes for a new one, and its file if the name had gone on
+    /// the way. Where both first tell of it in a call that makes none, it came too, and the file alone shows that one
+    /// side did not know it.
     fn note_received(&mut self, left: &Fact, right: &Fact) {
         let (Some(l), Some(r)) = (left.ofd, right.ofd) else { return };
         let files = left.file.zip(right.file).filter(|&(l, r)| self.files.is_new_on_one_side(l, r, right.op));
@@ -539,8 +544,9 @@ fn alike(left: &Fact, right: &Fact) -> bool {
         && !differ(left.bytes, right.bytes)
 }
 
-/// Where the kernel began a call again, one side has all its beginnings, and the other (`whole`) its end, or that it was cut off. All
-/// beginnings but the last were interrupted: leaves the last in `fact`. The same calls that follow on the other side have theirs too.
+/// Where the kernel began a call again, one side has all its beginnings, and the other (`whole`) its end, or that it
+/// was cut off. All beginnings but the last were interrupted: leaves the last in `fact`. The same calls that follow on
+/// the other side have theirs too.
 fn skip_restarts(fact: &mut Fact, behind: &mut VecDeque<Fact>, whole: &Fact, behind_whole: &VecDeque<Fact>) {
     if whole.end == End::Returned || fact.end == End::Restarted || fact.errno != EINTR {
         return;
@@ -571,7 +577,8 @@ struct Pairs {
 }
 
 impl Pairs {
-    /// Whether one side tells a number for the first time, and the other knows its own from before. Two opens make two descriptions.
+    /// Whether one side tells a number for the first time, and the other knows its own from before. Two opens make two
+    /// descriptions.
     fn is_new_on_one_side(&self, left: u64, right: u64, op: Op) -> bool {
         match (self.of_left.get(&left), self.of_right.get(&right)) {
             (None, Some(known)) | (Some(known), None) => op != Op::Open || known.op != Op::Open,
@@ -584,7 +591,8 @@ impl Pairs {
         !self.of_left.contains_key(&left) && !self.of_right.contains_key(&right)
     }
 
-    /// Takes a pair, and returns what speaks against it. A pair that cannot be is taken over, so that it is told once and not for ever.
+    /// Takes a pair, and returns what speaks against it. A pair that cannot be is taken over, so that it is told once
+    /// and not for ever.
     fn pair(&mut self, pair: Pair) -> Vec<Pair> {
         if self.received.contains(&(pair.left, pair.right)) {
             return Vec::new();
@@ -705,7 +713,8 @@ mod tests {
         let other = [fact(Op::Open, 5, 5), fact(Op::Open, 1, 1), fact(Op::Fstat, 2, 5)];
         let right = [fact(Op::Open, 5, 5), fact(Op::Open, 1, 1), fact(Op::Fstat, 1, 1)];
         assert_eq!(counts(&other, &right), [(Aspect::File, Op::Fstat, 1)]);
-        // Torture by both tracers, seed 5: neither had told of it before, and its name was gone while the file had another.
+        // Torture by both tracers, seed 5: neither had told of it before, and its name was gone while the file had
+        // another.
         let unlink = |file| Fact { file: Some(file), ..Fact::new(7, Op::Unlink) };
         let arrived =
             agreement(&[unlink(1), fact(Op::Close, 9, 2), unlink(1)], &[unlink(1), fact(Op::Close, 8, 1), unlink(1)]);
@@ -716,7 +725,8 @@ mod tests {
         assert_eq!(counts(&opens, &one), [(Aspect::Description, Op::Open, 1)]);
     }
 
-    // Torture by both tracers, seed 5: a thread with a lower number closed what another had opened and sent, after a third unlinked it.
+    // Torture by both tracers, seed 5: a thread with a lower number closed what another had opened and sent, after a
+    // third unlinked it.
     #[test]
     fn numbers_are_settled_by_time_not_by_thread() {
         let fact = |tid, at, op, ofd, file| Fact { at, ofd, file: Some(file), ..Fact::new(tid, op) };

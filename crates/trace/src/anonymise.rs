@@ -2,13 +2,14 @@
 //!
 //! What lives here: the pseudonyms, and where in a profile names stand. What may not: reading and writing profiles.
 //!
-//! Each component of a path is replaced by letters drawn from its keyed hash (BLAKE3), so that one name has one pseudonym throughout a
-//! profile, different names have different ones, and nobody without the key can test a guess. The key is random for each
-//! profile and stored nowhere. Kept are: depth, which names are equal, `.`, `..`, slashes, whether a path or link's target is absolute,
-//! and the length of each name, but for short names of which there are more than letters. Extensions and leading dots are
-//! hidden like the rest.
+//! Each component of a path is replaced by letters drawn from its keyed hash (BLAKE3), so that one name has one
+//! pseudonym throughout a profile, different names have different ones, and nobody without the key can test a guess.
+//! The key is random for each profile and stored nowhere. Kept are: depth, which names are equal, `.`, `..`, slashes,
+//! whether a path or link's target is absolute, and the length of each name, but for short names of which there are
+//! more than letters. Extensions and leading dots are hidden like the rest.
 //!
-//! What holds no names is left alone: times, turns of threads, sizes, owners' numbers, inodes, calls, file system types, kernel and processor.
+//! What holds no names is left alone: times, turns of threads, sizes, owners' numbers, inodes, calls, file system
+//! types, kernel and processor.
 
 use crate::profile::{Meta, Reader, Row, Writer, WriterOptions, escape, unescape};
 use crate::{Batch, Event, PathId, Paths, Snapshot};

@@ -1,15 +1,15 @@
 //! What a call asked: one variant for each operation, with what that call has and nothing else.
 //!
-//! What lives here: [`Call`], what its variants carry, and the questions that are the same for several of them. What may not: what all
-//! calls have ([`Head`](crate::Head)), and how a file keeps them ([`Row`](crate::profile::Row)).
+//! What lives here: [`Call`], what its variants carry, and the questions that are the same for several of them. What
+//! may not: what all calls have ([`Head`](crate::Head)), and how a file keeps them ([`Row`](crate::profile::Row)).
 
 use crate::{FileId, OfdId, Op, PathId};
 
 /// A file that a call names, so far as the trace alone can tell.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Named {
-    /// Absolute path: `caller_dir` and the path as given, with `.`, `..` and repeated slashes left in, so that the components the
-    /// kernel walked can be counted.
+    /// Absolute path: `caller_dir` and the path as given, with `.`, `..` and repeated slashes left in, so that the
+    /// components the kernel walked can be counted.
     pub path: Option<PathId>,
     /// The directory the walk of `path` started in where the given path was relative; `None` where it was absolute.
     pub caller_dir: Option<PathId>,
@@ -571,7 +571,8 @@ impl Call {
         }
     }
 
-    /// Permission bits given to creating calls and chmod; what `access` asked, what `sync_file_range` did, which advice `fadvise` gave.
+    /// Permission bits given to creating calls and chmod; what `access` asked, what `sync_file_range` did, which advice
+    /// `fadvise` gave.
     #[inline]
     pub fn mode(&self) -> Option<u16> {
         match self {

@@ -42,8 +42,8 @@ pub struct Head {
     pub ret: i64,
     /// Part of `dur_ns` in which the thread ran on a processor; `None` where the tracer cannot tell.
     pub running_ns: Option<u64>,
-    /// Part of `dur_ns` in which the thread slept: waited for the device, a lock, a pipe. What is left of `dur_ns`, it waited
-    /// for a processor.
+    /// Part of `dur_ns` in which the thread slept: waited for the device, a lock, a pipe. What is left of `dur_ns`, it
+    /// waited for a processor.
     pub blocked_ns: Option<u64>,
 }
 
@@ -153,8 +153,8 @@ pub mod flag {
     pub const POSITIONAL: u32 = 1 << 0;
     /// Path calls: the last component was not followed (`AT_SYMLINK_NOFOLLOW`, lstat, `O_NOFOLLOW`).
     pub const NOFOLLOW: u32 = 1 << 1;
-    /// close: this was the description's last descriptor. In the file also where the description was on its way over a socket and came back
-    /// ([`Meta::returned`](crate::profile::Meta::returned)).
+    /// close: this was the description's last descriptor. In the file also where the description was on its way over a
+    /// socket and came back ([`Meta::returned`](crate::profile::Meta::returned)).
     pub const LAST: u32 = 1 << 2;
     /// rename: `RENAME_NOREPLACE`.
     pub const NOREPLACE: u32 = 1 << 3;
@@ -199,13 +199,13 @@ pub mod flag {
     /// close: not a call. The kernel did it at exec, at exit or when dup2 put another in its place; told only of a
     /// description's last descriptor, with no time of its own.
     pub const IMPLIED: u32 = 1 << 23;
-    /// fcntl: the flags of a descriptor or description were read or set (`F_GETFD`, `F_SETFD`, `F_GETFL`, `F_SETFL`), which
-    /// asks nothing of the file and works on `O_PATH` descriptors too. Profiles of before this bit do not tell.
+    /// fcntl: the flags of a descriptor or description were read or set (`F_GETFD`, `F_SETFD`, `F_GETFL`, `F_SETFL`),
+    /// which asks nothing of the file and works on `O_PATH` descriptors too. Profiles of before this bit do not tell.
     pub const DESCRIPTOR_FLAGS: u32 = 1 << 24;
     /// fcntl: neither flags nor locks, but leases, notices, hints, owners, seals, sizes of pipes.
     pub const NO_LOCK: u32 = 1 << 25;
-    /// mknod: made by bind: a socket, and `EADDRINUSE` says what mknod's `EEXIST` says. Profiles of before this bit do not
-    /// tell of bind.
+    /// mknod: made by bind: a socket, and `EADDRINUSE` says what mknod's `EEXIST` says. Profiles of before this bit do
+    /// not tell of bind.
     pub const BOUND: u32 = 1 << 24;
     /// copy: the call gave the source's offset; the description's stays. Profiles of before this bit do not tell.
     pub const SOURCE_OFFSET: u32 = 1 << 24;
@@ -296,7 +296,7 @@ pub struct Batch {
     pub events: Vec<Event>,
     /// Their paths.
     pub paths: Paths,
-    /// Turns of threads that became known with these events, of whatever time. A tracer hands them over here; a profile gives them as a whole
-    /// ([`Reader::schedule`](crate::profile::Reader::schedule)), and its batches have none.
+    /// Turns of threads that became known with these events, of whatever time. A tracer hands them over here; a profile
+    /// gives them as a whole ([`Reader::schedule`](crate::profile::Reader::schedule)), and its batches have none.
     pub schedule: Vec<Turn>,
 }

@@ -1,8 +1,8 @@
 //! Workload profiles: what a workload asked of its file systems, recorded once.
 //!
 //! What lives here: recording (driving strace), importers and exporters, snapshots of names, the workload profile
-//! format (`NAME.workload/`: `meta.json`, `trace.parquet`, `snapshot.parquet`, `schedule.parquet`; docs/formats.md), and the statistics
-//! of `fsage inspect`. What may not: anything that predicts or replays.
+//! format (`NAME.workload/`: `meta.json`, `trace.parquet`, `snapshot.parquet`, `schedule.parquet`; docs/formats.md),
+//! and the statistics of `fsage inspect`. What may not: anything that predicts or replays.
 //!
 //! `examples/read_workload.rs` reads a profile: `cargo run -p fsage-trace --example read_workload`.
 

@@ -109,7 +109,8 @@ ops! {
     RemoveXattr = "removexattr",
     /// mmap of a file; a tracer in the kernel shows the faults on it, strace does not. `offset`, `req_bytes`.
     Mmap = "mmap",
-    /// A page fault that read a file through a mapping. `offset` and `ret`: the bytes that the fault made accessible; no call.
+    /// A page fault that read a file through a mapping. `offset` and `ret`: the bytes that the fault made accessible;
+    /// no call.
     MapRead = "map_read",
     /// A page fault that made pages of a shared mapping writable. `offset` and `ret`: the bytes made dirty; no call.
     MapWrite = "map_write",

@@ -1,7 +1,7 @@
 //! What a file is, told by its content: the one place where foreign forms are recognised.
 //!
-//! What lives here: [`recognise`], which looks at a file's first bytes. What may not: reading the forms; each has a module of its
-//! own.
+//! What lives here: [`recognise`], which looks at a file's first bytes. What may not: reading the forms; each has a
+//! module of its own.
 
 use crate::{fio, perf};
 

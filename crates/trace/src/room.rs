@@ -14,7 +14,8 @@ pub struct Room {
 }
 
 impl Room {
-    /// So much, or a twentieth of the file system that a path is on and a GiB at most. Of one that does not tell its size, nothing.
+    /// So much, or a twentieth of the file system that a path is on and a GiB at most. Of one that does not tell its
+    /// size, nothing.
     pub fn on(path: &Path, kept_bytes: Option<u64>) -> Room {
         let total = || statvfs(path).map_or(0, |of| of.f_blocks.saturating_mul(of.f_frsize));
         Room { kept_bytes: kept_bytes.unwrap_or_else(|| (total() / 20).min(KEPT_BYTES_MAX)) }

@@ -1,7 +1,8 @@
 //! When the threads of a workload had no processor, and who gave it back to them.
 //!
-//! What lives here: [`Turn`], a row of a profile's `schedule.parquet`. What may not: what follows for the time that a workload takes
-//! (`predict::runtime`). Only the recorder in the kernel tells of turns; a profile of another tracer has none.
+//! What lives here: [`Turn`], a row of a profile's `schedule.parquet`. What may not: what follows for the time that a
+//! workload takes (`predict::runtime`). Only the recorder in the kernel tells of turns; a profile of another tracer has
+//! none.
 
 /// Something that happened to a thread beside its calls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,7 +29,8 @@ pub enum Happened {
         woken_ns: u64,
         /// When it had a processor again.
         until_ns: u64,
-        /// The recorded thread that woke it, by a call or by its end; `None`: a timer, a device, or somebody who is not recorded.
+        /// The recorded thread that woke it, by a call or by its end; `None`: a timer, a device, or somebody who is not
+        /// recorded.
         waker: Option<u32>,
     },
     /// It was ready to run and had no processor.
@@ -36,8 +38,8 @@ pub enum Happened {
         /// When it had one again.
         until_ns: u64,
     },
-    /// The recorder itself had so much of the time on a processor that seems the thread's, outside calls: before this moment, since this was told
-    /// last. What the recorder cannot see of itself is not in it.
+    /// The recorder itself had so much of the time on a processor that seems the thread's, outside calls: before this
+    /// moment, since this was told last. What the recorder cannot see of itself is not in it.
     Recorder {
         /// How much, nanoseconds.
         own_ns: u64,

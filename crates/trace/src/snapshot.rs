@@ -1,7 +1,7 @@
 //! The names a workload found: every file and directory that was there when the trace began.
 //!
-//! What lives here: the types, look-ups, and the walker that reads a tree ([`Snapshot::of_tree`]), ours or another mount namespace's
-//! ([`View`]). The Parquet form is
+//! What lives here: the types, look-ups, and the walker that reads a tree ([`Snapshot::of_tree`]), ours or another
+//! mount namespace's ([`View`]). The Parquet form is
 //! written by [`crate::profile`]. A snapshot is sorted so that a directory comes before what is in it; hard links share
 //! `(dev, ino)`.
 
@@ -127,8 +127,8 @@ pub fn parent_of(path: &[u8]) -> Option<&[u8]> {
     }
 }
 
-/// Whether a path is written as those of entries are: from the root on, without `.`, `..`, and repeated slashes or one at the end. One
-/// that is written in two ways would be two files.
+/// Whether a path is written as those of entries are: from the root on, without `.`, `..`, and repeated slashes or one
+/// at the end. One that is written in two ways would be two files.
 pub fn is_plain(path: &[u8]) -> bool {
     let Some(names) = path.strip_prefix(b"/") else { return false };
     names.is_empty() || names.split(|&b| b == b'/').all(|name| !matches!(name, b"" | b"." | b".."))

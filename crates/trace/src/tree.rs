@@ -25,7 +25,8 @@ pub trait Names {
     /// The directory that a directory is in; the root is in itself.
     fn up(&mut self, directory: Self::Node) -> Self::Node;
 
-    /// What a name in a directory leads to. A model that believes in what it does not know makes it here; `last`: it ends the path.
+    /// What a name in a directory leads to. A model that believes in what it does not know makes it here; `last`: it
+    /// ends the path.
     fn child(&mut self, directory: Self::Node, name: &[u8], last: bool) -> Option<Self::Node>;
 
     /// What a node is to a walk.
@@ -88,8 +89,8 @@ pub enum Walk<'p, N> {
 /// The longest target of a link, bytes (`PATH_MAX` less the zero at its end).
 const TARGET_BYTES_MAX: usize = 4095;
 
-/// Walks a path from a directory, an absolute one from the root. `follow`: a link at its end is followed, as one with a slash after it always is
-/// (but by calls that make or remove a name, which see the link itself).
+/// Walks a path from a directory, an absolute one from the root. `follow`: a link at its end is followed, as one with a
+/// slash after it always is (but by calls that make or remove a name, which see the link itself).
 pub fn walk<'p, T: Names>(names: &mut T, from: T::Node, path: &'p [u8], follow: bool) -> Walk<'p, T::Node> {
     let mut node = if path.first() == Some(&b'/') { names.root() } else { from };
     // The path, or the target of a link and what follows it.
@@ -330,9 +331,9 @@ impl<T: Default> Tree<T> {
         self.get_mut(dir).children.entry(name.into()).or_insert(None);
     }
 
-    /// Puts the names of a snapshot into the tree, with the directories above them that it does not list. Answers of each entry in which directory
-    /// it is, and which object; `None` where it contradicts those before it. Ends behind the entry with which the tree is
-    /// [too deep](Self::is_too_deep).
+    /// Puts the names of a snapshot into the tree, with the directories above them that it does not list. Answers of
+    /// each entry in which directory it is, and which object; `None` where it contradicts those before it. Ends behind
+    /// the entry with which the tree is [too deep](Self::is_too_deep).
     pub fn load(&mut self, snapshot: &Snapshot) -> Vec<Option<(Node, Node)>> {
         let mut inodes: FxHashMap<(u64, u64), Node> = FxHashMap::default();
         let mut places = Vec::with_capacity(snapshot.entries.len());
@@ -379,7 +380,8 @@ impl<T: Default> Tree<T> {
         walk(&mut &*self, Node::ROOT, path, follow)
     }
 
-    /// The same; `missing` makes what is not there, and is told its directory, its name, and whether that ends the path.
+    /// The same; `missing` makes what is not there, and is told its directory, its name, and whether that ends the
+    /// path.
     pub fn walk_making<'p, F>(&mut self, path: &'p [u8], follow: bool, missing: F) -> Walk<'p, Node>
     where
         F: FnMut(&mut Tree<T>, Node, &[u8], bool) -> Option<Node>,

@@ -12,18 +12,19 @@ use std::path::Path;
 /// How an image is changed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Edit {
-    /// In a copy beside it, which takes its place when it is complete, checked and on the disk. Whatever goes wrong before that,
-    /// the image is as it was. Needs room for the copy, unless the file system shares blocks between files.
+    /// In a copy beside it, which takes its place when it is complete, checked and on the disk. Whatever goes wrong
+    /// before that, the image is as it was. Needs room for the copy, unless the file system shares blocks between
+    /// files.
     #[default]
     Copy,
-    /// Where it is: for block devices, and images too large to copy. What goes wrong leaves a file system marked as in use,
-    /// with whatever was there before.
+    /// Where it is: for block devices, and images too large to copy. What goes wrong leaves a file system marked as in
+    /// use, with whatever was there before.
     InPlace,
 }
 
-/// Changes the image `path`. `change` gets the image or a copy of it, and gives it back with its result; `check` says what is
-/// wrong with a copy before it takes the image's place. Block devices are always changed in place. While this goes on nobody
-/// else can do the same.
+/// Changes the image `path`. `change` gets the image or a copy of it, and gives it back with its result; `check` says
+/// what is wrong with a copy before it takes the image's place. Block devices are always changed in place. While this
+/// goes on nobody else can do the same.
 pub fn edit<T, E: ImageError + From<StoreError>>(
     path: &Path,
     how: Edit,
@@ -64,8 +65,8 @@ pub fn edit<T, E: ImageError + From<StoreError>>(
     Ok(result)
 }
 
-/// An exclusive lock on an open image, against mounts of ours, edits and repairs. Closing the file is not enough to end it: a
-/// process that another thread has just forked holds the same open file until it executes its program.
+/// An exclusive lock on an open image, against mounts of ours, edits and repairs. Closing the file is not enough to end
+/// it: a process that another thread has just forked holds the same open file until it executes its program.
 #[derive(Debug)]
 pub struct Lock(File);
 

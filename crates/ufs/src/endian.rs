@@ -110,8 +110,8 @@ impl<T: Disk + Copy + Default, const N: usize> Disk for [T; N] {
     }
 }
 
-/// A struct whose fields stand at fixed bytes: `0 name: type` in the order of the header it is taken from. `NAME::field` is the
-/// [`FieldDef`](crate::FieldDef) of a field.
+/// A struct whose fields stand at fixed bytes: `0 name: type` in the order of the header it is taken from.
+/// `NAME::field` is the [`FieldDef`](crate::FieldDef) of a field.
 #[macro_export]
 macro_rules! on_disk {
     ($(#[$doc:meta])* pub struct $name:ident { $($(#[$field_doc:meta])* $at:literal $field:ident: $ty:ty,)* }) => {

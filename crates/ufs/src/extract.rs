@@ -20,8 +20,8 @@ use std::rc::Rc;
 pub struct ExtractOptions {
     /// Give files their owners; needs root.
     pub owners: bool,
-    /// Make devices, and keep setuid and setgid bits. Only for an image that is trusted, and as root with `owners`: without them a
-    /// program that ran as its owner runs as whoever copies it.
+    /// Make devices, and keep setuid and setgid bits. Only for an image that is trusted, and as root with `owners`:
+    /// without them a program that ran as its owner runs as whoever copies it.
     pub special: bool,
 }
 
@@ -114,9 +114,10 @@ pub trait Tree {
     fn target(&self, ino: Ino, inode: &Self::Inode) -> Result<Vec<u8>, Self::Error>;
 }
 
-/// Copies what `path` names in the image to `to`, which must not be there yet (or be an empty directory, for a directory):
-/// names, data with holes, modes, times, links. Nothing that is there is overwritten, and no name of the image leads out
-/// of `to`: every name is made in a directory that was opened without following a link. `go_on` is asked before each file and each piece of one.
+/// Copies what `path` names in the image to `to`, which must not be there yet (or be an empty directory, for a
+/// directory): names, data with holes, modes, times, links. Nothing that is there is overwritten, and no name of the
+/// image leads out of `to`: every name is made in a directory that was opened without following a link. `go_on` is
+/// asked before each file and each piece of one.
 pub fn extract<T: Tree>(
     image: &T,
     path: &[u8],
@@ -406,7 +407,8 @@ fn open(at: &OwnedFd, name: &OsStr) -> Result<OwnedFd, Errno> {
     rustix::fs::openat(at, name, DIRECTORY | OFlags::NOFOLLOW, Mode::empty())
 }
 
-/// Sets the mode of a special file just made, and of nothing else: where others can write to the directory, a link may have taken its name.
+/// Sets the mode of a special file just made, and of nothing else: where others can write to the directory, a link may
+/// have taken its name.
 fn set_mode(directory: &OwnedFd, name: &OsStr, mode: Mode) -> Result<(), Errno> {
     let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let open = rustix::fs::openat(directory, name, flags, Mode::empty())?;

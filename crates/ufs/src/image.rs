@@ -137,8 +137,8 @@ pub fn resolve<R: Readable>(image: &R, path: &[u8]) -> Result<(Ino, R::Inode), R
     Ok((ino, inode))
 }
 
-/// Every name below a directory, depth first, each directory's names in its order: `(path, inode number, inode)`. A directory
-/// that was seen already is an error, so that cycles end.
+/// Every name below a directory, depth first, each directory's names in its order: `(path, inode number, inode)`. A
+/// directory that was seen already is an error, so that cycles end.
 pub fn walk<R: Readable>(image: &R, from: Ino, each: EachName<'_, R>) -> Result<(), R::Error> {
     let is_dir = |inode: &R::Inode| inode.file_type() == Some(FileType::Directory);
     let inode = image.inode(from)?;

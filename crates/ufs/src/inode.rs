@@ -5,8 +5,8 @@ use crate::{Disk, Endian, FileType, Time, mode};
 
 macro_rules! fields {
     ($($(#[$doc:meta])* $name:ident, $name_mut:ident: $ty:ty;)*) => {
-        /// An inode in the form that a file system keeps it in. [`disk_inode!`](crate::disk_inode) makes a struct with these
-        /// fields one.
+        /// An inode in the form that a file system keeps it in. [`disk_inode!`](crate::disk_inode) makes a struct with
+        /// these fields one.
         pub trait DiskInode {
             $($(#[$doc])* fn $name(&self) -> $ty;
             /// The same, to be changed.

@@ -1,9 +1,10 @@
 //! Copying files into an image, with the live file system.
 //!
 //! An image is opened ([`Inserter::open`]), as many trees as wanted are copied in, and it is closed again
-//! ([`Inserter::finish`]), which leaves it as an unmount would. In between it is marked as in use, and what is written is written
-//! in an order from which whoever is interrupted loses nothing that was there before: FFS leaves what `fsck` makes whole, LFS
-//! what roll-forward does. [`edit`](crate::edit::edit) does better for image files: all of it or nothing.
+//! ([`Inserter::finish`]), which leaves it as an unmount would. In between it is marked as in use, and what is written
+//! is written in an order from which whoever is interrupted loses nothing that was there before: FFS leaves what `fsck`
+//! makes whole, LFS what roll-forward does. [`edit`](crate::edit::edit) does better for image files: all of it or
+//! nothing.
 
 use crate::live::Backing;
 use crate::live::operations::create_special;
@@ -30,8 +31,8 @@ pub struct InsertOptions {
     pub owner: Option<(u32, u32)>,
     /// Replace files of the same name. Otherwise a name that is there is an error; directories are merged either way.
     pub overwrite: bool,
-    /// No time is later than this, seconds since 1970, and the time of last access is that of last modification: what is
-    /// copied does not depend on when it is copied or was read.
+    /// No time is later than this, seconds since 1970, and the time of last access is that of last modification: what
+    /// is copied does not depend on when it is copied or was read.
     pub latest_s: Option<i64>,
 }
 
@@ -122,8 +123,8 @@ pub struct Inserter<V, S> {
 }
 
 impl<V: Insertable, S: Store + Send + 'static> Inserter<V, S> {
-    /// Opens the file system in a store; `date_ns` (nanoseconds since 1970) is when all this happens. One that is damaged, or
-    /// must not be written to, is refused and left as it is.
+    /// Opens the file system in a store; `date_ns` (nanoseconds since 1970) is when all this happens. One that is
+    /// damaged, or must not be written to, is refused and left as it is.
     pub fn open(store: S, options: V::Options, date_ns: i64) -> Result<Inserter<V, S>, V::Error> {
         let (volume, store) = V::open(store, options)?;
         let store = Arc::new(Mutex::new(store));
@@ -140,9 +141,9 @@ impl<V: Insertable, S: Store + Send + 'static> Inserter<V, S> {
         self.live.volume()
     }
 
-    /// Copies `from` and all below it to a path in the image. In a directory that is there it keeps its name, unless it ends in
-    /// `/.`, which stands for what is in it; otherwise the path's last name is its new one. Modes, owners, times, links and
-    /// holes are kept; a directory's attributes also where it was there already.
+    /// Copies `from` and all below it to a path in the image. In a directory that is there it keeps its name, unless it
+    /// ends in `/.`, which stands for what is in it; otherwise the path's last name is its new one. Modes, owners,
+    /// times, links and holes are kept; a directory's attributes also where it was there already.
     pub fn insert(&mut self, from: &Path, to: &[u8], options: InsertOptions, go_on: GoOn<'_>) -> Result<(), V::Error> {
         let meta = from.symlink_metadata().map_err(host::<V::Error>(from, "read its attributes"))?;
         let contents = [&b"."[..], b".."].contains(&last_name(from));
@@ -318,8 +319,8 @@ impl<V: Insertable, S: Store + Send + 'static> Inserter<V, S> {
         Ok(())
     }
 
-    /// Copies data, not holes. A file that grows meanwhile is copied as far as it went when it was opened; one that shrinks
-    /// ends where it ends now.
+    /// Copies data, not holes. A file that grows meanwhile is copied as far as it went when it was opened; one that
+    /// shrinks ends where it ends now.
     fn data(&mut self, from: &Path, file: &File, ino: Ino) -> Result<(), V::Error> {
         let most = self.live.volume().file_max_bytes();
         let size = match file.metadata().map_err(host::<V::Error>(from, "read its attributes"))?.len() {
@@ -428,8 +429,8 @@ fn last_name(path: &Path) -> &[u8] {
     bytes.rsplit(|b| *b == b'/').find(|name| !name.is_empty()).unwrap_or_default()
 }
 
-/// The next stretch of data of a file: beginning and end, at most `size`. All of the rest where the file system does not
-/// tell data from holes.
+/// The next stretch of data of a file: beginning and end, at most `size`. All of the rest where the file system does
+/// not tell data from holes.
 fn stretch(file: &File, at: u64, size: u64) -> io::Result<Option<(u64, u64)>> {
     match rustix::fs::seek(file, SeekFrom::Data(at)) {
         Ok(start) if start < size => {

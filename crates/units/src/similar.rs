@@ -1,7 +1,7 @@
 //! Names that a person may have meant: tips for what is misspelt, and names that are given by their beginning.
 
-/// The candidate that a misspelt word is nearest to, if it is near at all: by the optimal string alignment distance, in which two letters
-/// that have changed places are one mistake; the first in order among equals.
+/// The candidate that a misspelt word is nearest to, if it is near at all: by the optimal string alignment distance, in
+/// which two letters that have changed places are one mistake; the first in order among equals.
 pub fn nearest<'c>(word: &str, candidates: impl IntoIterator<Item = &'c str>) -> Option<&'c str> {
     // Nobody misspells longer names, and the distance takes the product of both lengths.
     const LETTERS_MAX: usize = 60;
@@ -32,8 +32,8 @@ pub enum Named {
     None,
 }
 
-/// Which thing `word` names: each has several names, any of which will do, whole or by a beginning that no other has. Capitals do not
-/// matter.
+/// Which thing `word` names: each has several names, any of which will do, whole or by a beginning that no other has.
+/// Capitals do not matter.
 pub fn named<N: AsRef<str>>(word: &str, things: &[Vec<N>]) -> Named {
     let word = word.to_lowercase();
     let those = |fits: &dyn Fn(&str) -> bool| -> Vec<usize> {

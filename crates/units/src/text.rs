@@ -14,8 +14,8 @@ pub fn printable(text: &str) -> String {
     text.chars().map(|c| if is_hidden(c) { c.escape_default().to_string() } else { c.to_string() }).collect()
 }
 
-/// A text of at most so many characters; of a longer one the beginning and the end, with a word between them that says how much was left out. What somebody
-/// else's file says may be megabytes long.
+/// A text of at most so many characters; of a longer one the beginning and the end, with a word between them that says
+/// how much was left out. What somebody else's file says may be megabytes long.
 pub fn shortened(text: &str, most: usize) -> Cow<'_, str> {
     // No character is shorter than a byte.
     if text.len() <= most {
@@ -49,8 +49,8 @@ pub fn path(bytes: &[u8]) -> String {
     out
 }
 
-/// Parts of a message on one line, the outermost first, each [`printable`], [`shortened`] and once: library errors often repeat their source in their own
-/// text.
+/// Parts of a message on one line, the outermost first, each [`printable`], [`shortened`] and once: library errors
+/// often repeat their source in their own text.
 pub fn chain(parts: impl IntoIterator<Item = String>) -> String {
     let mut line = String::new();
     for part in parts.into_iter().map(|part| shortened(&printable(&part), PART_MAX).into_owned()) {
@@ -79,7 +79,8 @@ pub fn line_and_column(text: &str, at: usize) -> (usize, usize) {
 pub fn is_hidden(c: char) -> bool {
     // Marks, embeddings, overrides and isolates of direction (Unicode, annex 9), separators of lines, the byte order
     // mark.
-    let reorders = matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{feff}');
+    let reorders = matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}')
+        || matches!(c, '\u{2066}'..='\u{2069}' | '\u{feff}');
     c.is_control() || reorders
 }
 

@@ -23,8 +23,8 @@ pub trait Bench {
         false
     }
 
-    /// Measures a target once more, unless its profile was given (or every measurement of it is the same): its profile is then of all of these
-    /// measurements.
+    /// Measures a target once more, unless its profile was given (or every measurement of it is the same): its profile
+    /// is then of all of these measurements.
     ///
     /// # Errors
     /// The target cannot be made ready or measured.
@@ -46,8 +46,8 @@ pub trait Bench {
         drift: Option<&Drift>,
     ) -> Result<SystemPrediction, ValidateError>;
 
-    /// Replays a workload on a fresh copy of a target, and says how far that had moved from its profile just before, if that is known; where
-    /// residuals are wanted, adds those of this replay, the so many-th of its cell.
+    /// Replays a workload on a fresh copy of a target, and says how far that had moved from its profile just before, if
+    /// that is known; where residuals are wanted, adds those of this replay, the so many-th of its cell.
     ///
     /// # Errors
     /// The target cannot be made ready, or the replay fails; the residuals cannot be written.

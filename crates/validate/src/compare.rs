@@ -1,4 +1,5 @@
-//! Predicted and measured, side by side: totals, call types, distributions, rankings, and the simpler methods beside them.
+//! Predicted and measured, side by side: totals, call types, distributions, rankings, and the simpler methods beside
+//! them.
 
 use crate::residuals::contexts::Context;
 use posix::{CacheState, Environment};
@@ -14,7 +15,8 @@ use trace::profile::Durations;
 pub struct Predicted {
     /// The prediction.
     pub prediction_ns: f64,
-    /// The prediction from the profile as it was measured, where the other is carried over to how the target was when it was replayed.
+    /// The prediction from the profile as it was measured, where the other is carried over to how the target was when
+    /// it was replayed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub not_rescaled_ns: Option<f64>,
     /// Operation counts times one mean latency of each call type.
@@ -25,7 +27,8 @@ pub struct Predicted {
     pub same_as_traced_ns: Option<f64>,
     /// How far those are the calls' own.
     pub traced: Durations,
-    /// Twenty times what the first twentieth of the calls took when it was replayed on the target: the median of the replays.
+    /// Twenty times what the first twentieth of the calls took when it was replayed on the target: the median of the
+    /// replays.
     pub replay_of_the_first_ns: Option<f64>,
 }
 
@@ -50,7 +53,8 @@ pub struct Cell {
     pub measured_min_ns: f64,
     #[allow(missing_docs)]
     pub measured_max_ns: f64,
-    /// An interval of the median ([`median_interval`]): 95 % of at least [`CERTAIN`](stats::CERTAIN) replays, all of fewer.
+    /// An interval of the median ([`median_interval`]): 95 % of at least [`CERTAIN`](stats::CERTAIN) replays, all of
+    /// fewer.
     pub measured_low_ns: f64,
     #[allow(missing_docs)]
     pub measured_high_ns: f64,
@@ -78,7 +82,8 @@ pub struct Cell {
     pub environment: Environment,
     /// What the prediction itself warns of.
     pub warnings: Vec<predict::pipeline::Warning>,
-    /// How far the target had moved from its profile before the replays: the middle of them. `None` where nothing is known.
+    /// How far the target had moved from its profile before the replays: the middle of them. `None` where nothing is
+    /// known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub drift: Option<Drift>,
 }
@@ -127,11 +132,11 @@ pub struct MethodSummary {
     pub correlation_log: Option<f64>,
     /// How it ranked.
     pub ranking: RankingSummary,
-    /// Kendall's tau-a of each workload's targets, predicted against the medians measured, the mean over workloads with several targets: 1 the
-    /// same order, -1 the reverse. Pairs that the replays do not tell apart are in it.
+    /// Kendall's tau-a of each workload's targets, predicted against the medians measured, the mean over workloads with
+    /// several targets: 1 the same order, -1 the reverse. Pairs that the replays do not tell apart are in it.
     pub kendall_tau: Option<f64>,
-    /// What following it costs: of each workload the measured time on the target that it says is fastest, over that on the fastest, less one;
-    /// the mean over workloads with several targets of which it can say something.
+    /// What following it costs: of each workload the measured time on the target that it says is fastest, over that on
+    /// the fastest, less one; the mean over workloads with several targets of which it can say something.
     pub mean_regret: Option<f64>,
 }
 
@@ -180,7 +185,8 @@ pub struct Calibration {
     pub inside: f64,
 }
 
-/// The levels of the calibration curve, and the half-widths of a normal distribution's central intervals in standard deviations.
+/// The levels of the calibration curve, and the half-widths of a normal distribution's central intervals in standard
+/// deviations.
 const LEVELS: [(f64, f64); 6] =
     [(0.25, 0.318_639), (0.5, 0.674_490), (0.75, 1.150_349), (0.9, 1.644_854), (0.95, 1.959_964), (0.99, 2.575_829)];
 
@@ -189,8 +195,8 @@ const LEVELS: [(f64, f64); 6] =
 pub struct ModelError {
     /// Root mean square of ln(predicted / measured).
     pub sd: f64,
-    /// The share of its variance that the targets of one workload have in common: the mean product of two targets' errors over the
-    /// mean square; within 0 and 1. `None` with one target.
+    /// The share of its variance that the targets of one workload have in common: the mean product of two targets'
+    /// errors over the mean square; within 0 and 1. `None` with one target.
     pub common_share: Option<f64>,
 }
 
@@ -287,21 +293,22 @@ pub struct Validation {
     pub model_error: Option<ModelError>,
     /// Every pair of targets under each workload.
     pub pairs: Vec<PairComparison>,
-    /// How much longer replays took that were looked into for residuals (their times are in no other figure): the median over the cells
-    /// of their time over that of the others, less one. Only where there were any.
+    /// How much longer replays took that were looked into for residuals (their times are in no other figure): the
+    /// median over the cells of their time over that of the others, less one. Only where there were any.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub looking_costs: Option<f64>,
     /// The states that the errors come from, the greatest first; only where that was asked for.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub contexts: Option<Vec<Context>>,
-    /// The profiles of the targets that were measured for this, with their targets: files of their own, and no part of a result.
+    /// The profiles of the targets that were measured for this, with their targets: files of their own, and no part of
+    /// a result.
     #[serde(skip)]
     pub measured: Vec<(String, system::SystemProfile)>,
 }
 
 impl Cell {
-    /// Compares a prediction with replays of the same workload on the same target (at least one). `before`: what was predicted from the
-    /// profile as it was measured, where `predicted` is from one carried over by `drift`.
+    /// Compares a prediction with replays of the same workload on the same target (at least one). `before`: what was
+    /// predicted from the profile as it was measured, where `predicted` is from one carried over by `drift`.
     pub fn new(
         workload: &str,
         target: &str,
@@ -475,8 +482,8 @@ fn precision(cells: &[Cell], wanted: f64) -> Option<Precision> {
     Some(Precision { wanted, reached, median: median(&widths)?, worst: *widths.last()? })
 }
 
-/// Of intervals of each level, the share of cells whose measured time is inside. Other levels than 95 % are those of the
-/// log-normal distribution that has the cell's 95 % interval.
+/// Of intervals of each level, the share of cells whose measured time is inside. Other levels than 95 % are those of
+/// the log-normal distribution that has the cell's 95 % interval.
 fn calibration(cells: &[Cell]) -> Vec<Calibration> {
     // How many half-widths of the 95 % interval the measured time is from the middle.
     let mut distances: Vec<f64> = Vec::new();

@@ -1,9 +1,12 @@
 //! Prediction against the truth: workloads times targets, predicted and replayed, every miss laid open by call type.
 //!
 //! Each target is measured (or its profile given); each workload is then replayed on each target several times, in
-//! random interleaved order until its median is known well enough, each time on a fresh private directory (on scratch targets: a fresh file system), and predicted
-//! once. In several rounds measuring and replaying alternate, so that a drift of the machine meets both, and the profiles are pooled. Just before each replay the references of the profile are measured again there, so that it shows how far the machine has moved. What is compared, and with which statistics, is in [`compare`] and [`stats`]; what is measured, predicted and
-//! replayed is behind [`Bench`], so that the loop runs on fakes as well. What may not live here: rendering.
+//! random interleaved order until its median is known well enough, each time on a fresh private directory (on scratch
+//! targets: a fresh file system), and predicted once. In several rounds measuring and replaying alternate, so that a
+//! drift of the machine meets both, and the profiles are pooled. Just before each replay the references of the profile
+//! are measured again there, so that it shows how far the machine has moved. What is compared, and with which
+//! statistics, is in [`compare`] and [`stats`]; what is measured, predicted and replayed is behind [`Bench`], so that
+//! the loop runs on fakes as well. What may not live here: rendering.
 
 mod bench;
 mod compare;
@@ -65,7 +68,8 @@ pub struct ValidateOptions {
     pub precision: Option<f64>,
     /// or there are so many.
     pub repeats_max: u32,
-    /// Times that the targets are measured in turn with the replays, which are dealt out among these rounds; at least 1.
+    /// Times that the targets are measured in turn with the replays, which are dealt out among these rounds; at least
+    /// 1.
     pub rounds: u32,
     /// Seed of the order of replays.
     pub seed: u64,
@@ -211,9 +215,10 @@ impl Fault for ValidateError {
     }
 }
 
-/// Validates recorded workloads on targets, which `open` makes ready. With a file of residuals some replays more are made, as many as
-/// [`ValidateOptions::repeats`], which are looked into: looking makes them slower, so their times are in the residuals only. On a
-/// deterministic target looking costs nothing, and the one replay that is made is looked into.
+/// Validates recorded workloads on targets, which `open` makes ready. With a file of residuals some replays more are
+/// made, as many as [`ValidateOptions::repeats`], which are looked into: looking makes them slower, so their times are
+/// in the residuals only. On a deterministic target looking costs nothing, and the one replay that is made is looked
+/// into.
 ///
 /// # Errors
 /// A target, a measurement, a prediction or a replay fails ([`ValidateError`] says which).
@@ -310,7 +315,8 @@ pub fn validate_on(
                 || (options.precision.is_some_and(|precision| !replays[i].is_within(precision))
                     && !bench.is_deterministic(cells[i].1))
         };
-        // Shuffled anew in each round: what drifts with time is spread over all cells, and over replays that are looked into and others.
+        // Shuffled anew in each round: what drifts with time is spread over all cells, and over replays that are looked
+        // into and others.
         let mut order: Vec<(usize, bool)> = (0..cells.len()).filter(|&i| is_open(i)).map(|i| (i, false)).collect();
         if more {
             total += order.len() as u64;

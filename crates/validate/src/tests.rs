@@ -252,8 +252,8 @@ fn replays_are_interleaved_and_repeatable() {
     assert!(rounds.iter().all(|r| *r == rounds[0]) && rounds.len() == 3);
 }
 
-/// Looking into a replay made small writes half as slow again (RocksDB's log on ext4): tables of a run with residuals said -36 % where the
-/// run without them said +14 %.
+/// Looking into a replay made small writes half as slow again (RocksDB's log on ext4): tables of a run with residuals
+/// said -36 % where the run without them said +14 %.
 #[test]
 fn replays_that_are_looked_into_are_in_no_figure() {
     let d = tempfile::tempdir().unwrap();

@@ -1,14 +1,16 @@
-//! The Andrew benchmark (Howard et al., *Scale and Performance in a Distributed File System*, TOCS 6(1), 1988, section 4.1): five
-//! phases on a tree of source files. **Mkdir** makes the directories of a copy, **copy** copies every file, **stat** asks for
-//! the attributes of every file, **read** reads every byte of every file, **compile** compiles and links.
+//! The Andrew benchmark (Howard et al., *Scale and Performance in a Distributed File System*, TOCS 6(1), 1988, section
+//! 4.1): five phases on a tree of source files. **Mkdir** makes the directories of a copy, **copy** copies every file,
+//! **stat** asks for the attributes of every file, **read** reads every byte of every file, **compile** compiles and
+//! links.
 //!
-//! Seconds for each phase, by the clock; nothing is synced, and caches are dropped before the first only. The tree is built in: 70 files
-//! with 200 KB, as in the paper, in 5 directories; what is in it, and how long it takes to compile, is ours. A workstation of
-//! today is through with one copy before the clock has moved, so that several can be asked for. Computing is waiting on a
-//! processor; `cpu` scales it, 1 is a workstation of 1999.
+//! Seconds for each phase, by the clock; nothing is synced, and caches are dropped before the first only. The tree is
+//! built in: 70 files with 200 KB, as in the paper, in 5 directories; what is in it, and how long it takes to compile,
+//! is ours. A workstation of today is through with one copy before the clock has moved, so that several can be asked
+//! for. Computing is waiting on a processor; `cpu` scales it, 1 is a workstation of 1999.
 //!
-//! **Several users** (`users`) at the same time have an original and copies each, and go through the five phases at their own pace:
-//! how many users' work is done in an hour, by the clock. The disk is shared, and so are the processors.
+//! **Several users** (`users`) at the same time have an original and copies each, and go through the five phases at
+//! their own pace: how many users' work is done in an hour, by the clock. The disk is shared, and so are the
+//! processors.
 
 use crate::benchmark::{Benchmark, Prepared, Sample};
 use crate::cleanup::{in_own_directory, top};
@@ -113,13 +115,14 @@ impl Benchmark for Options {
         let computing = format!("computing times are {cpu} times those of a workstation of 1999. Nothing is synced.");
         if self.users.is_empty() {
             return format!(
-                "The Andrew benchmark's five phases, each on {copies} copies of a tree of 70 files with about 200 KB; times are the \
-                 clock's, and {computing}"
+                "The Andrew benchmark's five phases, each on {copies} copies of a tree of 70 files with about 200 KB; \
+                 times are the clock's, and {computing}"
             );
         }
         format!(
-            "Users go through the Andrew benchmark's five phases at the same time, each on {copies} copies of an own tree of 70 files \
-             with about 200 KB. A script is what one user does; scripts an hour by the clock, and {computing}"
+            "Users go through the Andrew benchmark's five phases at the same time, each on {copies} copies of an own \
+             tree of 70 files with about 200 KB. A script is what one user does; scripts an hour by the clock, and \
+             {computing}"
         )
     }
 }

@@ -5,7 +5,8 @@ use crate::driver::Driver;
 use posix::{Call, Errno, FileKind, Mode, OpenFlags};
 use std::path::{Path, PathBuf};
 
-/// Removes a directory with everything below it, outside any phase and even after a signal. One that is not there is as good.
+/// Removes a directory with everything below it, outside any phase and even after a signal. One that is not there is as
+/// good.
 ///
 /// # Errors
 /// The first failure; everything else is tried all the same.
@@ -39,8 +40,8 @@ fn entries(driver: &mut Driver<'_>, directory: &Path) -> Result<Vec<(PathBuf, Fi
     Ok(found.into_iter().map(|(name, kind)| (directory.join(name), kind)).collect())
 }
 
-/// Runs something in a directory of its own, which is made before and removed with everything in it after, even where it
-/// fails.
+/// Runs something in a directory of its own, which is made before and removed with everything in it after, even where
+/// it fails.
 ///
 /// # Errors
 /// What the run returns; else what making or removing does. A directory that is there already is not ours, and stays.

@@ -6,7 +6,8 @@ use stats::Estimate;
 use std::fmt;
 use units::show;
 
-/// What differs besides the file system, or makes a figure unsure. Its text says what that means, or what to do, where that is more.
+/// What differs besides the file system, or makes a figure unsure. Its text says what that means, or what to do, where
+/// that is more.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Caution {
     /// An option that makes results differ on its own.
@@ -146,8 +147,8 @@ pub enum Verdict {
     Unknown,
 }
 
-/// Rates closer than this share of each other are called neither faster nor slower: without noise, so little is a matter of where
-/// a block happens to lie; with noise, nobody gains by it.
+/// Rates closer than this share of each other are called neither faster nor slower: without noise, so little is a
+/// matter of where a block happens to lie; with noise, nobody gains by it.
 pub const SAME_SHARE: f64 = 0.01;
 
 impl Verdict {

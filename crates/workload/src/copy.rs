@@ -1,7 +1,7 @@
 //! A copy of a tree on another file system, written in one go: what the tree would be like unaged.
 //!
-//! Conway et al., *File Systems Fated for Senescence? Nonsense, Says Science!* (FAST 2017) measure age this way: a scan of the aged
-//! tree against a scan of its fresh copy.
+//! Conway et al., *File Systems Fated for Senescence? Nonsense, Says Science!* (FAST 2017) measure age this way: a scan
+//! of the aged tree against a scan of its fresh copy.
 
 use crate::driver::{Driver, poll};
 use crate::tree::{Skipped, below};
@@ -22,9 +22,9 @@ pub struct Copied {
     pub left_out: Option<String>,
 }
 
-/// Copies names, lengths and modification times of all files and directories below the root of `from` into the empty root of
-/// `to`: depth first, in the order `from` lists them, each file whole. Contents are the target's own filler, not the
-/// originals, and holes become data.
+/// Copies names, lengths and modification times of all files and directories below the root of `from` into the empty
+/// root of `to`: depth first, in the order `from` lists them, each file whole. Contents are the target's own filler,
+/// not the originals, and holes become data.
 ///
 /// # Errors
 /// [`WorkloadError`] of either side, with the path.

@@ -90,8 +90,8 @@ impl<'a> Driver<'a> {
         outcome.result
     }
 
-    /// Makes a call on the log's file system, which counts like the others. Where that has a clock of its own, time passes on
-    /// this one as well.
+    /// Makes a call on the log's file system, which counts like the others. Where that has a clock of its own, time
+    /// passes on this one as well.
     pub(crate) fn on_log(&mut self, call: &Call<'_>) -> Result<Reply, Errno> {
         let Some(log) = &mut self.log else { return Err(Errno::EBADF) };
         let before_ns = self.fs.now_ns();
@@ -309,8 +309,8 @@ impl<'a> Driver<'a> {
         }
     }
 
-    /// Removes files and directories that may or may not be there, outside any phase and even after a signal. Returns the
-    /// first failure, but tries them all.
+    /// Removes files and directories that may or may not be there, outside any phase and even after a signal. Returns
+    /// the first failure, but tries them all.
     pub(crate) fn remove_all<'p>(
         &mut self,
         files: impl Iterator<Item = &'p Path>,

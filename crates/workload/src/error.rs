@@ -4,7 +4,8 @@ use fault::{Fault, Kind};
 use posix::Errno;
 use std::io;
 
-/// What went wrong. Everything a benchmark had made has been removed by the time this is returned, unless it says otherwise.
+/// What went wrong. Everything a benchmark had made has been removed by the time this is returned, unless it says
+/// otherwise.
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs)]
 pub enum WorkloadError {
@@ -13,8 +14,8 @@ pub enum WorkloadError {
     #[error("{path}: no space left while {doing}; make room, or take less data")]
     NoSpace { doing: &'static str, path: String },
     #[error(
-        "{path}: no space left while {doing}, where {wanted_percent:.1} % in use were asked for and {used_percent:.1} % \
-         are; a file system keeps some of its space for metadata and cleaning: ask for less, or take a larger one"
+        "{path}: no space left while {doing}, where {wanted_percent:.1} % in use were asked for and {used_percent:.1} \
+         % are; a file system keeps some of its space for metadata and cleaning: ask for less, or take a larger one"
     )]
     Full { doing: &'static str, path: String, wanted_percent: f64, used_percent: f64 },
     #[error("{path}: the file system is read-only ({doing}); choose a target that can be written")]
@@ -34,8 +35,8 @@ pub enum WorkloadError {
     #[error("the tree holds nothing to {0}")]
     Nothing(String),
     #[error(
-        "refusing to overwrite: {0}. Only a tree that `fsage age` made is overwritten (it has the file .fsage-aged in its \
-         root); without --overwrite its files are only read"
+        "refusing to overwrite: {0}. Only a tree that `fsage age` made is overwritten (it has the file .fsage-aged in \
+         its root); without --overwrite its files are only read"
     )]
     NotOurs(String),
     #[error("target '{target}': {source}")]

@@ -1,13 +1,14 @@
-//! The workload of the cleaning study (Rosenblum and Ousterhout, *The Design and Implementation of a Log-Structured File System*,
-//! TOCS 10(1), 1992, section 3.4): files of 4 KiB are written over, whole, again and again, at a given disk utilisation. **Uniform**:
-//! every file is as likely as any other. **Hot and cold**: a tenth of the files gets nine tenths of the writes.
+//! The workload of the cleaning study (Rosenblum and Ousterhout, *The Design and Implementation of a Log-Structured
+//! File System*, TOCS 10(1), 1992, section 3.4): files of 4 KiB are written over, whole, again and again, at a given
+//! disk utilisation. **Uniform**: every file is as likely as any other. **Hot and cold**: a tenth of the files gets
+//! nine tenths of the writes.
 //!
-//! Bytes of new data a second in steady state, with the `syncfs` that ends the measured writes; what cleaning costs is for
-//! the file system to say. Where a utilisation is asked for, files are made until the file system is that full; else a fixed
-//! number of files is made.
+//! Bytes of new data a second in steady state, with the `syncfs` that ends the measured writes; what cleaning costs is
+//! for the file system to say. Where a utilisation is asked for, files are made until the file system is that full;
+//! else a fixed number of files is made.
 //!
-//! The paper's figures are of a simulator that knows segments and files only. Here the files are real ones: each write is an
-//! open, a write and a close, and inodes and directories take space too.
+//! The paper's figures are of a simulator that knows segments and files only. Here the files are real ones: each write
+//! is an open, a write and a close, and inodes and directories take space too.
 
 use crate::benchmark::{Benchmark, Prepared, Sample};
 use crate::cleanup::{remove_tree, top};
@@ -79,7 +80,8 @@ impl Skew {
 pub struct Options {
     /// Which files are written, a point of the result each.
     pub skews: Vec<Skew>,
-    /// Shares of the file system (0 to 1) that are to be in use, a point of the result each; empty: as it is with `files`.
+    /// Shares of the file system (0 to 1) that are to be in use, a point of the result each; empty: as it is with
+    /// `files`.
     pub utilisations: Vec<f64>,
     /// How many files, where no utilisation says so.
     pub files: u64,
@@ -87,8 +89,8 @@ pub struct Options {
     pub file_bytes: u64,
     /// Files in a directory, at most. The paper's simulator has no directories.
     pub files_per_directory: u32,
-    /// How much of the space that is free at the start has to be written over before the state may be called steady: 1 lets a
-    /// log-structured file system come round once, so that its cleaner works.
+    /// How much of the space that is free at the start has to be written over before the state may be called steady: 1
+    /// lets a log-structured file system come round once, so that its cleaner works.
     pub turnover: f64,
     /// Writes in a window of the warm-up.
     pub window: u64,
@@ -177,8 +179,8 @@ impl Benchmark for Options {
 
     fn what(&self) -> String {
         format!(
-            "Files of {} are written over whole, one at a time and at random; {} writes are measured in steady state. Rates \
-             are of new data, with the syncfs at the end.",
+            "Files of {} are written over whole, one at a time and at random; {} writes are measured in steady state. \
+             Rates are of new data, with the syncfs at the end.",
             show::bytes(self.file_bytes as f64),
             show::count(self.writes)
         )
@@ -209,7 +211,8 @@ pub struct WarmUp {
 }
 
 impl Files {
-    /// Makes the files (until a utilisation is reached, where one is given), and drops the caches. `tag` names the directory.
+    /// Makes the files (until a utilisation is reached, where one is given), and drops the caches. `tag` names the
+    /// directory.
     ///
     /// # Errors
     /// A call failed; nothing is left of them then.
@@ -291,7 +294,8 @@ impl Files {
         driver.begin_cold()
     }
 
-    /// Makes files until so much of the file system is in use: most at once, by what the first have taken, then batch by batch.
+    /// Makes files until so much of the file system is in use: most at once, by what the first have taken, then batch
+    /// by batch.
     fn fill(&mut self, driver: &mut Driver<'_>, share: f64) -> Result<(), WorkloadError> {
         let empty = space::usage(driver)?;
         let wanted_bytes = (empty.total_bytes as f64 * share) as u64;

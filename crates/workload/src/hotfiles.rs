@@ -1,11 +1,11 @@
-//! The hot-file benchmark (Smith and Seltzer, *A Comparison of FFS Disk Allocation Policies*, USENIX 1996, section 5): the
-//! files of an aged tree that were modified last are read, and written over in place.
+//! The hot-file benchmark (Smith and Seltzer, *A Comparison of FFS Disk Allocation Policies*, USENIX 1996, section 5):
+//! the files of an aged tree that were modified last are read, and written over in place.
 //!
-//! Files are taken in a fixed order, directory by directory as in the paper. **Read**: each whole, in as few calls as possible, from
-//! cold caches. **Overwrite**, only where asked for and only in a tree that `fsage age` made ([`AGED_MARKER`](crate::AGED_MARKER)): the same
-//! length again without truncation, `syncfs` included. All rounds of reading come before any of overwriting: a
-//! file system that writes elsewhere (btrfs) has another layout afterwards. Modification times are put back, so that
-//! the same files are hot in the next run.
+//! Files are taken in a fixed order, directory by directory as in the paper. **Read**: each whole, in as few calls as
+//! possible, from cold caches. **Overwrite**, only where asked for and only in a tree that `fsage age` made
+//! ([`AGED_MARKER`](crate::AGED_MARKER)): the same length again without truncation, `syncfs` included. All rounds of
+//! reading come before any of overwriting: a file system that writes elsewhere (btrfs) has another layout afterwards.
+//! Modification times are put back, so that the same files are hot in the next run.
 
 use crate::benchmark::{Benchmark, Prepared, Sample, Shown};
 use crate::driver::Driver;
@@ -95,8 +95,8 @@ impl Benchmark for Options {
 
     fn what(&self) -> String {
         format!(
-            "Hot files: {}, directory by directory; calls of at most {}; caches dropped before. Time is that of the calls \
-             and, for overwrite, of the syncfs that ends it.",
+            "Hot files: {}, directory by directory; calls of at most {}; caches dropped before. Time is that of the \
+             calls and, for overwrite, of the syncfs that ends it.",
             self.select,
             show::bytes(self.piece_bytes as f64)
         )
@@ -144,8 +144,8 @@ impl Hotfiles {
         notes.push(format!("{} of {all} files are hot, with {hot_bytes} of {all_bytes} bytes", hot.len()));
         if let (Select::NewerDays(days), true) = (&options.select, chosen == with_data) {
             notes.push(format!(
-                "no file is older than {days} days before the newest, so every file is hot (aging takes the place of months in an hour); --share 10% takes \
-                 those modified last"
+                "no file is older than {days} days before the newest, so every file is hot (aging takes the place of \
+                 months in an hour); --share 10% takes those modified last"
             ));
         }
         let mut spread = Spread::default();

@@ -1,10 +1,11 @@
-//! One large file (Rosenblum and Ousterhout, *The Design and Implementation of a Log-Structured File System*, TOCS 10(1),
-//! 1992, section 5.1; run again by Seltzer et al., USENIX 1995): it is **written** from start to end, **read** from start to
-//! end, **written at random**, **read at random**, and **re-read** from start to end; all in units of 8 KiB.
+//! One large file (Rosenblum and Ousterhout, *The Design and Implementation of a Log-Structured File System*, TOCS
+//! 10(1), 1992, section 5.1; run again by Seltzer et al., USENIX 1995): it is **written** from start to end, **read**
+//! from start to end, **written at random**, **read at random**, and **re-read** from start to end; all in units of 8
+//! KiB.
 //!
-//! Bytes a second for each phase, from cold caches, with the `syncfs` that ends a phase which writes. A random phase moves
-//! as much data as the file holds, unit by unit; each unit's place is drawn anew, so some are hit several times and about
-//! 37 % are not hit. The paper does not say whether its places repeat.
+//! Bytes a second for each phase, from cold caches, with the `syncfs` that ends a phase which writes. A random phase
+//! moves as much data as the file holds, unit by unit; each unit's place is drawn anew, so some are hit several times
+//! and about 37 % are not hit. The paper does not say whether its places repeat.
 
 use crate::benchmark::{Benchmark, Prepared, Sample};
 use crate::cleanup::{in_own_directory, top};
@@ -76,8 +77,8 @@ impl Benchmark for Options {
 
     fn what(&self) -> String {
         format!(
-            "One file of {} is written, read, written at random, read at random and read again, in units of {}, from cold \
-             caches each time. Rates include the syncfs that ends a phase which writes.",
+            "One file of {} is written, read, written at random, read at random and read again, in units of {}, from \
+             cold caches each time. Rates include the syncfs that ends a phase which writes.",
             show::bytes(self.size_bytes as f64),
             show::bytes(self.unit_bytes as f64)
         )

@@ -1,15 +1,16 @@
-//! A news server (*Journaling Versus Soft Updates*, Seltzer et al., USENIX 2000, section 5.2): **unbatch** takes in articles, **expire**
-//! removes the oldest.
+//! A news server (*Journaling Versus Soft Updates*, Seltzer et al., USENIX 2000, section 5.2): **unbatch** takes in
+//! articles, **expire** removes the oldest.
 //!
-//! A spool holds articles, a file each, in a directory for each group; popular groups get most of them. **Unbatch** reads batches as they
-//! came; for each article it looks into the history whether it is a duplicate (a random read), and if it is not, writes the article's
-//! file, and appends to the history and to the group's overview file. **Expire** reads the history, removes the files of the oldest
-//! articles in the order they came, writes the history anew without them, and the overview of every group. Articles a second,
-//! by the sum of the calls' times; unbatch begins with cold caches, nothing is synced.
+//! A spool holds articles, a file each, in a directory for each group; popular groups get most of them. **Unbatch**
+//! reads batches as they came; for each article it looks into the history whether it is a duplicate (a random read),
+//! and if it is not, writes the article's file, and appends to the history and to the group's overview file. **Expire**
+//! reads the history, removes the files of the oldest articles in the order they came, writes the history anew without
+//! them, and the overview of every group. Articles a second, by the sum of the calls' times; unbatch begins with cold
+//! caches, nothing is synced.
 //!
-//! Articles, bytes and shares of the paper are given from memory of it (approximate): a spool of 2 GB, 78,000 arrivals with 270 MB,
-//! 250,000 articles with 1.5 GB expired. The default is a twentieth of that. The number of groups, how unequal they are, the sizes of history and
-//! overview entries and the share of duplicates are ours.
+//! Articles, bytes and shares of the paper are given from memory of it (approximate): a spool of 2 GB, 78,000 arrivals
+//! with 270 MB, 250,000 articles with 1.5 GB expired. The default is a twentieth of that. The number of groups, how
+//! unequal they are, the sizes of history and overview entries and the share of duplicates are ours.
 
 use crate::benchmark::{Benchmark, Prepared, Sample};
 use crate::cleanup::{in_own_directory, top};
@@ -128,8 +129,8 @@ impl Benchmark for Options {
 
     fn what(&self) -> String {
         format!(
-            "A news spool of {} articles in {} groups; {} arrive (unbatch), and the {} oldest go (expire). Articles a second; \
-             nothing is synced.",
+            "A news spool of {} articles in {} groups; {} arrive (unbatch), and the {} oldest go (expire). Articles a \
+             second; nothing is synced.",
             show::count(self.articles.into()),
             show::count(self.groups.into()),
             show::count(self.arrivals.into()),

@@ -1,4 +1,5 @@
-//! Processors that the processes of a workload compute on, shared in slices: while all are taken, the others wait their turn.
+//! Processors that the processes of a workload compute on, shared in slices: while all are taken, the others wait their
+//! turn.
 
 use std::collections::VecDeque;
 use std::sync::{Mutex, PoisonError};

@@ -1,9 +1,9 @@
-//! A cold scan of a whole tree, as `grep -r` makes it: directories are read and their entries visited in the order the file system
-//! gives them, depth first; every ordinary file is opened, read to its end and closed. With `stat_only`, as `find` with
-//! a test on attributes: every name is asked for its attributes instead.
+//! A cold scan of a whole tree, as `grep -r` makes it: directories are read and their entries visited in the order the
+//! file system gives them, depth first; every ordinary file is opened, read to its end and closed. With `stat_only`, as
+//! `find` with a test on attributes: every name is asked for its attributes instead.
 //!
-//! Links are not followed, other file systems not entered, and access times left alone where we may. Names that cannot be read
-//! are counted, not hidden. Nothing is written.
+//! Links are not followed, other file systems not entered, and access times left alone where we may. Names that cannot
+//! be read are counted, not hidden. Nothing is written.
 
 use crate::benchmark::{Benchmark, Prepared, Sample, Shown};
 use crate::driver::{Driver, poll};
@@ -59,11 +59,13 @@ impl Benchmark for Options {
 
     fn what(&self) -> String {
         if self.stat_only {
-            return "Every directory read and every name asked for its attributes, in directory order, caches dropped before."
+            return "Every directory read and every name asked for its attributes, in directory order, caches dropped \
+                before."
                 .into();
         }
         format!(
-            "Every directory read and every file read to its end in calls of {}, in directory order, caches dropped before.",
+            "Every directory read and every file read to its end in calls of {}, in directory order, caches dropped \
+             before.",
             show::bytes(self.piece_bytes as f64)
         )
     }
@@ -143,8 +145,8 @@ impl Scan {
         Ok(())
     }
 
-    /// Opens without changing the access time, until a file of another owner forbids it: then times change for all that follow,
-    /// so that no later open is made twice.
+    /// Opens without changing the access time, until a file of another owner forbids it: then times change for all that
+    /// follow, so that no later open is made twice.
     fn open(&mut self, driver: &mut Driver<'_>, path: &Path, flags: OpenFlags) -> Result<Fd, Errno> {
         let mut open = |noatime| {
             let flags = OpenFlags { noatime, ..flags };
@@ -180,8 +182,8 @@ impl Scan {
         Ok(bytes)
     }
 
-    /// Reads a directory; the time of `getdents64` counts, and names are then taken from the cache. `EXDEV` where it is on another
-    /// file system.
+    /// Reads a directory; the time of `getdents64` counts, and names are then taken from the cache. `EXDEV` where it is
+    /// on another file system.
     fn directory(&mut self, driver: &mut Driver<'_>, path: &Path) -> Result<Vec<(OsString, FileKind)>, Errno> {
         let fd = self.open(driver, path, OpenFlags { nofollow: path != Path::new("."), ..OpenFlags::DIRECTORY })?;
         let entries = self.entries(driver, fd);

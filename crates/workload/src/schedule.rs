@@ -1,8 +1,8 @@
 //! Rounds in random order, interleaved over points and targets: what drifts, drifts for all alike.
 //!
-//! In virtual time nothing drifts, but each run would find the disk and the free space as the one before has left them. So a
-//! file system that can be duplicated ([`FileSystem::duplicate`]) is, for each run: every point starts from the same state, and
-//! what is measured of it does not depend on what else is measured.
+//! In virtual time nothing drifts, but each run would find the disk and the free space as the one before has left them.
+//! So a file system that can be duplicated ([`FileSystem::duplicate`]) is, for each run: every point starts from the
+//! same state, and what is measured of it does not depend on what else is measured.
 
 use crate::benchmark::{Prepared, Sample};
 use crate::driver::{Driver, poll};
@@ -18,7 +18,8 @@ use serde::{Deserialize, Serialize};
 pub struct Repeat {
     /// Rounds; each runs every point on every target once.
     pub rounds: u32,
-    /// Whether one run of one point on each target comes first and is not counted; not where each run has a file system of its own.
+    /// Whether one run of one point on each target comes first and is not counted; not where each run has a file system
+    /// of its own.
     pub warm_up: bool,
     /// Seed of the order and of the bootstrap.
     pub seed: u64,
@@ -32,7 +33,8 @@ impl Default for Repeat {
 }
 
 impl Repeat {
-    /// One round without a warm-up: enough in virtual time, where the same run gives the same times, and for a first look.
+    /// One round without a warm-up: enough in virtual time, where the same run gives the same times, and for a first
+    /// look.
     pub fn once() -> Repeat {
         Repeat { rounds: 1, warm_up: false, ..Repeat::default() }
     }
@@ -42,9 +44,9 @@ impl Repeat {
 pub struct Place<'a> {
     /// Its name, different from the others'.
     pub name: String,
-    /// The file system. A benchmark that makes files does so in directories of its own (`fsage-bench-…`) in its root. Caches
-    /// are verified on a sample of what lies below the root: a root of its own makes that a sample of the benchmark's files. One that
-    /// can be duplicated stays as it is: the benchmark runs on duplicates.
+    /// The file system. A benchmark that makes files does so in directories of its own (`fsage-bench-…`) in its root.
+    /// Caches are verified on a sample of what lies below the root: a root of its own makes that a sample of the
+    /// benchmark's files. One that can be duplicated stays as it is: the benchmark runs on duplicates.
     pub fs: &'a mut dyn FileSystem,
 }
 

@@ -1,12 +1,14 @@
-//! A software-development shop (SDET of SPEC's SDM suite; Gaede, *A Scaling Technique for Comparing Interactive System Capacities*, 1982;
-//! used in the study of soft updates and journaling, USENIX 2000): so many users each run a **script** of commands (edit, compile,
-//! copy, list, format, search) in a directory of their own, at the same time, on programs and headers that they share. Scripts an hour.
+//! A software-development shop (SDET of SPEC's SDM suite; Gaede, *A Scaling Technique for Comparing Interactive System
+//! Capacities*, 1982; used in the study of soft updates and journaling, USENIX 2000): so many users each run a
+//! **script** of commands (edit, compile, copy, list, format, search) in a directory of their own, at the same time, on
+//! programs and headers that they share. Scripts an hour.
 //!
-//! SDET itself is sold by SPEC and not reproduced: the commands here are of the kinds that its description names, with mixture,
-//! sizes and computing times of our own (`Command::MIX`). So figures of this benchmark compare targets, and are no SDET figures.
+//! SDET itself is sold by SPEC and not reproduced: the commands here are of the kinds that its description names, with
+//! mixture, sizes and computing times of our own (`Command::MIX`). So figures of this benchmark compare targets, and
+//! are no SDET figures.
 //!
-//! Computing is waiting in slices of 10 ms on one of the target's processors: users compete for them as they do for the disk, and no
-//! processor is really busy. `cpu` scales it; 1 is a workstation of 1999.
+//! Computing is waiting in slices of 10 ms on one of the target's processors: users compete for them as they do for the
+//! disk, and no processor is really busy. `cpu` scales it; 1 is a workstation of 1999.
 
 use crate::benchmark::{Benchmark, Prepared, Sample};
 use crate::cleanup::{in_own_directory, top};
@@ -78,7 +80,8 @@ impl Benchmark for Options {
         &self.repeat
     }
 
-    /// Space that it takes, by a generous estimate: 2 MiB shared, and for each user some documents, sources, objects and programs.
+    /// Space that it takes, by a generous estimate: 2 MiB shared, and for each user some documents, sources, objects
+    /// and programs.
     fn need_bytes(&self) -> u64 {
         let most = u64::from(self.scripts.iter().copied().max().unwrap_or(0));
         (2 << 20) + most * ((1 << 20) + u64::from(self.commands) * 100_000)
@@ -114,9 +117,9 @@ impl Benchmark for Options {
 
     fn what(&self) -> String {
         format!(
-            "Users run scripts of {} commands each (edit, compile, copy, list, format, search) at the same time; commands and \
-             mixture are fsage's own, so these are no SDET figures. Scripts an hour by the clock; computing times are {} times \
-             those of a workstation of 1999.",
+            "Users run scripts of {} commands each (edit, compile, copy, list, format, search) at the same time; \
+             commands and mixture are fsage's own, so these are no SDET figures. Scripts an hour by the clock; \
+             computing times are {} times those of a workstation of 1999.",
             show::count(self.commands.into()),
             self.cpu
         )

@@ -1,10 +1,11 @@
-//! Sequential performance against file size (Seltzer et al., *File System Logging Versus Clustering*, USENIX 1995, section 3;
-//! Smith and Seltzer, *A Comparison of FFS Disk Allocation Policies*, USENIX 1996, section 4).
+//! Sequential performance against file size (Seltzer et al., *File System Logging Versus Clustering*, USENIX 1995,
+//! section 3; Smith and Seltzer, *A Comparison of FFS Disk Allocation Policies*, USENIX 1996, section 4).
 //!
-//! A fixed amount of data is cut into files of one size, spread over directories of at most so many files. Four phases, each
-//! over all files in creation order and from cold caches: **create**, **read**, **overwrite**, **delete**. A file is opened,
-//! moved in as few calls as possible, and closed. Directories are made before and removed after, untimed. Bytes a second for
-//! the first three, files a second for the last; phases that write include the `syncfs` that ends them.
+//! A fixed amount of data is cut into files of one size, spread over directories of at most so many files. Four phases,
+//! each over all files in creation order and from cold caches: **create**, **read**, **overwrite**, **delete**. A file
+//! is opened, moved in as few calls as possible, and closed. Directories are made before and removed after, untimed.
+//! Bytes a second for the first three, files a second for the last; phases that write include the `syncfs` that ends
+//! them.
 
 use crate::benchmark::{Benchmark, Prepared, Sample, Shown};
 use crate::driver::Driver;
@@ -15,8 +16,8 @@ use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 use units::show;
 
-/// The published sizes: 1 KiB to 32 MiB in powers of two, and around the first indirect block of an FFS with 8 KiB blocks
-/// and twelve direct pointers 96 KiB and 104 KiB.
+/// The published sizes: 1 KiB to 32 MiB in powers of two, and around the first indirect block of an FFS with 8 KiB
+/// blocks and twelve direct pointers 96 KiB and 104 KiB.
 pub const SIZES_BYTES: [u64; 18] = {
     const K: u64 = 1 << 10;
     [
@@ -145,9 +146,9 @@ impl Benchmark for Options {
 
     fn what(&self) -> String {
         format!(
-            "{} of data cut into files of each size, at most {} in a directory; calls of at most {}; every phase in creation \
-             order with caches dropped before it. Time is that of the calls and, for create, overwrite and delete, of the \
-             syncfs that ends them.",
+            "{} of data cut into files of each size, at most {} in a directory; calls of at most {}; every phase in \
+             creation order with caches dropped before it. Time is that of the calls and, for create, overwrite and \
+             delete, of the syncfs that ends them.",
             show::bytes(self.data_bytes as f64),
             show::count(self.files_per_directory.into()),
             show::bytes(self.piece_bytes as f64)
@@ -252,8 +253,8 @@ struct Names {
 }
 
 impl Names {
-    /// The top directory's name differs from run to run: file systems that place directories by their name (ext4 below the
-    /// root) then put the runs in different places.
+    /// The top directory's name differs from run to run: file systems that place directories by their name (ext4 below
+    /// the root) then put the runs in different places.
     fn new(options: &Options, size: u64, tag: &str) -> Names {
         let top = Path::new("fsage-bench-seqfile").with_extension(tag);
         let per_directory = u64::from(options.files_per_directory);

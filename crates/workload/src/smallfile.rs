@@ -1,9 +1,10 @@
-//! Many small files (Rosenblum and Ousterhout, *The Design and Implementation of a Log-Structured File System*, TOCS 10(1),
-//! 1992, section 5.1; run again by Seltzer et al., USENIX 1995): they are **created**, caches are flushed, they are **read**
-//! in creation order, and **deleted**.
+//! Many small files (Rosenblum and Ousterhout, *The Design and Implementation of a Log-Structured File System*, TOCS
+//! 10(1), 1992, section 5.1; run again by Seltzer et al., USENIX 1995): they are **created**, caches are flushed, they
+//! are **read** in creation order, and **deleted**.
 //!
-//! Files a second for each phase. The caches are dropped before creation and before reading, and nowhere else: files are deleted
-//! with their inodes in memory, as in the paper. Create and delete end with `syncfs`, which the headline includes.
+//! Files a second for each phase. The caches are dropped before creation and before reading, and nowhere else: files
+//! are deleted with their inodes in memory, as in the paper. Create and delete end with `syncfs`, which the headline
+//! includes.
 
 use crate::benchmark::{Benchmark, Prepared, Sample};
 use crate::cleanup::{in_own_directory, top};
@@ -25,8 +26,8 @@ pub struct Options {
     pub files: u32,
     /// How large each is: 1 KiB in the paper.
     pub size_bytes: u64,
-    /// Files in a directory, at most. The paper does not say; 100 is the rule of the benchmark by file size in the study of
-    /// 1995, and keeps the cost of searching a directory out of the result.
+    /// Files in a directory, at most. The paper does not say; 100 is the rule of the benchmark by file size in the
+    /// study of 1995, and keeps the cost of searching a directory out of the result.
     pub files_per_directory: u32,
     /// How often.
     pub repeat: Repeat,
@@ -78,8 +79,8 @@ impl Benchmark for Options {
 
     fn what(&self) -> String {
         format!(
-            "{} files of {}, at most {} in a directory, are created, read in creation order after caches were dropped, and \
-             deleted. Rates are files a second, with the syncfs that ends create and delete.",
+            "{} files of {}, at most {} in a directory, are created, read in creation order after caches were dropped, \
+             and deleted. Rates are files a second, with the syncfs that ends create and delete.",
             show::count(self.files.into()),
             show::bytes(self.size_bytes as f64),
             show::count(self.files_per_directory.into())

@@ -30,8 +30,8 @@ pub(crate) fn check_shares(shares: &[f64]) -> Result<(), WorkloadError> {
     Ok(())
 }
 
-/// The error where a share of the file system was asked for: if no space was left for a file below `top`, it says how much
-/// of the file system was in use then.
+/// The error where a share of the file system was asked for: if no space was left for a file below `top`, it says how
+/// much of the file system was in use then.
 pub(crate) fn beside_share(
     driver: &mut Driver<'_>,
     top: &Path,

@@ -1,13 +1,14 @@
-//! Unpacking, configuring and building a package (*Journaling Versus Soft Updates*, Seltzer et al., USENIX 2000, section 5.2: ssh 1.2.26).
+//! Unpacking, configuring and building a package (*Journaling Versus Soft Updates*, Seltzer et al., USENIX 2000,
+//! section 5.2: ssh 1.2.26).
 //!
-//! **Unpack** reads an archive of about 1 MB and makes the source tree. **Configure** finds out what the system can do: it writes, compiles,
-//! runs and removes many small programs, and then makes headers and makefiles from templates. **Build** compiles every source with the
-//! headers it includes, through a temporary file, and links libraries and programs; it mostly computes. Seconds for each phase, by the
-//! clock; nothing is synced or dropped between them.
+//! **Unpack** reads an archive of about 1 MB and makes the source tree. **Configure** finds out what the system can do:
+//! it writes, compiles, runs and removes many small programs, and then makes headers and makefiles from templates.
+//! **Build** compiles every source with the headers it includes, through a temporary file, and links libraries and
+//! programs; it mostly computes. Seconds for each phase, by the clock; nothing is synced or dropped between them.
 //!
-//! The package here is like the original's in kind and size (about 400 files and 3 MB in 8 directories), not a copy of it: numbers and
-//! mean sizes of files are in `PACKAGE`, sizes scatter by seed. Compiler, system headers and the shell lie elsewhere and are not read.
-//! Computing is waiting on a processor; `cpu` scales it, 1 is a workstation of 1999.
+//! The package here is like the original's in kind and size (about 400 files and 3 MB in 8 directories), not a copy of
+//! it: numbers and mean sizes of files are in `PACKAGE`, sizes scatter by seed. Compiler, system headers and the shell
+//! lie elsewhere and are not read. Computing is waiting on a processor; `cpu` scales it, 1 is a workstation of 1999.
 
 use crate::benchmark::{Benchmark, Prepared, Sample};
 use crate::cleanup::{in_own_directory, top};
@@ -108,8 +109,8 @@ impl Benchmark for Options {
 
     fn what(&self) -> String {
         format!(
-            "A package of 413 files is unpacked, configured and built, {} in all; times are the clock's, and computing times {} \
-             times those of a workstation of 1999. Nothing is synced.",
+            "A package of 413 files is unpacked, configured and built, {} in all; times are the clock's, and computing \
+             times {} times those of a workstation of 1999. Nothing is synced.",
             show::count(self.packages.into()),
             self.cpu
         )

@@ -1,7 +1,7 @@
 //! When a workload has warmed up: its rate neither drifts nor jumps any more.
 //!
-//! Rates come window by window. What the kernel does now and then (the syncer every 30 seconds) makes short windows jump for ever, so
-//! they are grouped, and the groups grow with the time that has passed.
+//! Rates come window by window. What the kernel does now and then (the syncer every 30 seconds) makes short windows
+//! jump for ever, so they are grouped, and the groups grow with the time that has passed.
 
 /// Groups that are looked at, in two halves.
 const GROUPS: usize = 8;
@@ -27,8 +27,8 @@ impl Steady {
         self.rates.len()
     }
 
-    /// Whether the last eight groups are alike: the later four on average within 2 % of the earlier four, and each of them within
-    /// 10 % of that average.
+    /// Whether the last eight groups are alike: the later four on average within 2 % of the earlier four, and each of
+    /// them within 10 % of that average.
     pub(crate) fn is_steady(&self) -> bool {
         let size = (self.rates.len() / WINDOWS_PER_GROUP_SIZE).max(1);
         let Some(from) = self.rates.len().checked_sub(GROUPS * size) else { return false };

@@ -6,7 +6,8 @@ use posix::{At, Call, Errno, Fd, FileKind, FileSystem, Mode, OpenFlags, Stat};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-/// The file that marks a tree as made by `fsage age`: a JSON object in the tree's root. Only such a tree is ever overwritten.
+/// The file that marks a tree as made by `fsage age`: a JSON object in the tree's root. Only such a tree is ever
+/// overwritten.
 pub const AGED_MARKER: &str = ".fsage-aged";
 
 /// A marker is a short record; anything longer is not one.
@@ -41,8 +42,8 @@ impl Skipped {
     }
 }
 
-/// All regular files below the root that lie on the root's file system, in no meaning order; links are not followed. The marker
-/// is not listed.
+/// All regular files below the root that lie on the root's file system, in no meaning order; links are not followed.
+/// The marker is not listed.
 pub(crate) fn files(fs: &mut dyn FileSystem) -> Result<(Vec<Found>, Skipped), WorkloadError> {
     let mut skipped = Skipped::default();
     let root = root_stat(fs)?;
@@ -179,8 +180,8 @@ impl Spread {
         self.seen += 1;
     }
 
-    /// What the extents of these files say that a rate alone would hide: preallocated extents are not read from the device at
-    /// all.
+    /// What the extents of these files say that a rate alone would hide: preallocated extents are not read from the
+    /// device at all.
     pub(crate) fn unwritten_note(&self, fs: &mut dyn FileSystem) -> Option<String> {
         let (mut looked_at, mut unwritten) = (0u64, 0u64);
         for path in &self.paths {
@@ -193,9 +194,9 @@ impl Spread {
         }
         (unwritten > 0).then(|| {
             format!(
-                "{unwritten} of {looked_at} files looked at hold preallocated extents that were never written: reading those \
-                 moves no data from the device, so read rates say nothing about it (a tree aged with --data=fallocate is \
-                 like this)"
+                "{unwritten} of {looked_at} files looked at hold preallocated extents that were never written: reading \
+                 those moves no data from the device, so read rates say nothing about it (a tree aged with \
+                 --data=fallocate is like this)"
             )
         })
     }

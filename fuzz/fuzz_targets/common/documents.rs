@@ -1,5 +1,5 @@
-//! What the targets of documents share: a sound one with a few of its values changed, so that it is refused or read for what it says, and
-//! not for its punctuation.
+//! What the targets of documents share: a sound one with a few of its values changed, so that it is refused or read for
+//! what it says, and not for its punctuation.
 
 #![allow(dead_code)] // Each target uses its part.
 

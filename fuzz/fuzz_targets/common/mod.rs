@@ -1,4 +1,5 @@
-//! What the targets of importers share: any bytes are imported or refused, events come in order, and their paths are their batch's.
+//! What the targets of importers share: any bytes are imported or refused, events come in order, and their paths are
+//! their batch's.
 
 #![allow(dead_code)] // Each target uses its part.
 

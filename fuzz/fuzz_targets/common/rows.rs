@@ -90,7 +90,8 @@ fn array(column: &Column, rows: usize, u: &mut Unstructured<'_>) -> Result<Array
     })
 }
 
-/// Writes a file of up to so many rows, in up to three row groups, with pairs in its footer. Answers the rows and what checks it.
+/// Writes a file of up to so many rows, in up to three row groups, with pairs in its footer. Answers the rows and what
+/// checks it.
 pub fn write(
     path: &Path,
     columns: &[Column],

@@ -24,8 +24,8 @@ const PIECE_BYTES: usize = 1 << 20;
 /// zstd's own default.
 const LEVEL: i32 = 3;
 
-/// Compresses an image to a new file. Holes are written as zeros, which take no room; `zstd -d --sparse` makes them holes again.
-/// `go_on` is told how many bytes are done, and stops the work by answering `false`.
+/// Compresses an image to a new file. Holes are written as zeros, which take no room; `zstd -d --sparse` makes them
+/// holes again. `go_on` is told how many bytes are done, and stops the work by answering `false`.
 ///
 /// # Errors
 /// [`AgeError::Io`]; nothing is left under the name.

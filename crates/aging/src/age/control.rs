@@ -1,11 +1,12 @@
 //! Control of the utilisation: which deletions are brought forward or held back, so that `df` shows what the plan says.
 //!
-//! What the files on the target should take is known to the byte from the plan; what the file system adds (directories, inodes,
-//! trees of extents, its own reserve) is known from `statvfs` only. The controller therefore keeps one number, the
-//! *overhead*: the use read less the files' lengths in whole blocks. It is read with the writers drained, at fixed counts of
-//! operations, and the number that decisions are made with changes only when the reading has left it by more than
-//! [`OVERHEAD_SLACK`]: a reading that is off by a few blocks decides nothing. Between readings every decision follows from the
-//! plan and that number alone, so it does not depend on how many writers there are.
+//! What the files on the target should take is known to the byte from the plan; what the file system adds (directories,
+//! inodes, trees of extents, its own reserve) is known from `statvfs` only. The controller therefore keeps one number,
+//! the *overhead*: the use read less the files' lengths in whole blocks. It is read with the writers drained, at fixed
+//! counts of operations, and the number that decisions are made with changes only when the reading has left it by more
+//! than
+//! [`OVERHEAD_SLACK`]: a reading that is off by a few blocks decides nothing. Between readings every decision follows
+//! from the plan and that number alone, so it does not depend on how many writers there are.
 
 use posix::FsUsage;
 use serde::{Deserialize, Serialize};
@@ -18,8 +19,8 @@ const OVERHEAD_SLACK: f64 = 0.002;
 const OVERHEAD_QUANTUM: f64 = 0.0005;
 /// A file system's own use when empty counts towards the plan's once the plan asks for this many times as much.
 const BASE_ABSORBED: f64 = 10.0;
-/// Beside others' files, a use that differs from the files' own lengths by more than this share is put down to the others, whose
-/// writing must not have our files deleted.
+/// Beside others' files, a use that differs from the files' own lengths by more than this share is put down to the
+/// others, whose writing must not have our files deleted.
 const BESIDE_OVERHEAD_MAX: f64 = 0.05;
 
 /// What the controller must remember across a resumption.
@@ -70,9 +71,9 @@ impl Control {
 
     /// What `df` should show as used when the plan has so many bytes alive.
     ///
-    /// On a file system taken whole that is the plan's share of it, and at least what the empty one shows: the base use counts
-    /// in full at first and is absorbed into the share as that grows to [`BASE_ABSORBED`] times the base. Beside others'
-    /// files, all of their use is added.
+    /// On a file system taken whole that is the plan's share of it, and at least what the empty one shows: the base use
+    /// counts in full at first and is absorbed into the share as that grows to [`BASE_ABSORBED`] times the base. Beside
+    /// others' files, all of their use is added.
     pub(super) fn target_bytes(&self, planned_bytes: u64) -> u64 {
         let planned = self.planned_share(planned_bytes) * self.room_bytes as f64;
         let base = self.base_bytes as f64;
@@ -90,7 +91,8 @@ impl Control {
         present_bytes.saturating_add_signed(self.overhead_bytes)
     }
 
-    /// A use of the target as a share of the plan's whole: of `df`'s total, or beside others of the room and above the base.
+    /// A use of the target as a share of the plan's whole: of `df`'s total, or beside others of the room and above the
+    /// base.
     pub(super) fn share(&self, used_bytes: u64) -> f64 {
         let own = if self.beside { used_bytes.saturating_sub(self.base_bytes) } else { used_bytes };
         if self.room_bytes == 0 { 0.0 } else { own as f64 / self.room_bytes as f64 }

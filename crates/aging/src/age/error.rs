@@ -17,8 +17,8 @@ pub enum AgeError {
     #[error("{target}: {what} '{path}' (operation {operation} of the plan) failed with {errno}: {advice}")]
     Target { target: String, what: &'static str, path: String, operation: u64, errno: Errno, advice: &'static str },
     #[error(
-        "{target}: full ({errno}) at operation {operation} of the plan ({what} '{path}'){rest}; choose --on-full=skip or \
-         --on-full=delete-oldest, a larger target, or a plan with a lower utilisation"
+        "{target}: full ({errno}) at operation {operation} of the plan ({what} '{path}'){rest}; choose --on-full=skip \
+         or --on-full=delete-oldest, a larger target, or a plan with a lower utilisation"
     )]
     Full { target: String, what: &'static str, path: String, operation: u64, errno: Errno, rest: &'static str },
     #[error(transparent)]
@@ -59,8 +59,8 @@ impl Fault for AgeError {
 pub(super) fn advice(errno: Errno) -> &'static str {
     match errno {
         Errno::EROFS => {
-            "the file system has turned read-only, as file systems do after an error; see the end of dmesg, check it, and \
-             resume from the last checkpoint"
+            "the file system has turned read-only, as file systems do after an error; see the end of dmesg, check it, \
+             and resume from the last checkpoint"
         }
         Errno::EIO | Errno::EUCLEAN => "the device or the file system is failing; see the end of dmesg",
         Errno::ENODEV | Errno::ENXIO | Errno::ESTALE | Errno::ENOTCONN => {

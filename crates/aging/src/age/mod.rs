@@ -1,12 +1,12 @@
 //! Replaying an aging workload on a file system.
 //!
-//! What lives here: the replayer ([`age`]), its control of the utilisation, what it does on a full target, its checkpoints and how
-//! a run goes on from one, and what it tells ([`AgeResult`]). What may not: anything about particular file systems; it drives
-//! [`posix::FileSystem`], mounted or simulated.
+//! What lives here: the replayer ([`age`]), its control of the utilisation, what it does on a full target, its
+//! checkpoints and how a run goes on from one, and what it tells ([`AgeResult`]). What may not: anything about
+//! particular file systems; it drives [`posix::FileSystem`], mounted or simulated.
 //!
-//! The order of operations is the plan's and idle time is left out (`aging97`, section 3.3), unless a pace is asked for.
-//! Window by window (`window`), operations are resolved by one thread and performed by several writers (`writer`); between
-//! windows the use is read and control decides (`control`).
+//! The order of operations is the plan's and idle time is left out (`aging97`, section 3.3), unless a pace is asked
+//! for. Window by window (`window`), operations are resolved by one thread and performed by several writers (`writer`);
+//! between windows the use is read and control decides (`control`).
 
 mod ahead;
 mod compress;

@@ -1,7 +1,7 @@
 //! The nodes of the plan and of the target: what the plan has alive, and what really is there.
 //!
-//! The two differ where a deletion was brought forward (in the plan, not on the target), held back (on the target, no longer
-//! in the plan), or where the target was full. Memory is that of the nodes alive.
+//! The two differ where a deletion was brought forward (in the plan, not on the target), held back (on the target, no
+//! longer in the plan), or where the target was full. Memory is that of the nodes alive.
 
 use crate::taken::Taken;
 use crate::{AgingOp, Broken, NodeId};
@@ -188,7 +188,8 @@ impl Nodes {
         Ok(())
     }
 
-    /// Deletes a file in the plan; answers whether it is still on the target, where it is now held. One that is not is gone.
+    /// Deletes a file in the plan; answers whether it is still on the target, where it is now held. One that is not is
+    /// gone.
     pub(super) fn delete(&mut self, id: NodeId) -> Result<bool, Broken> {
         let node = self.planned(id)?;
         if node.kind == FileKind::Directory {

@@ -11,8 +11,8 @@ pub enum DataMode {
     #[default]
     Write,
     /// Space is reserved with `fallocate(2)` and no data moves: much faster. Extents are marked unwritten, there is no
-    /// delayed allocation, and overwriting is left out (it moves nothing where a file system overwrites in place, and does
-    /// where it copies on write).
+    /// delayed allocation, and overwriting is left out (it moves nothing where a file system overwrites in place, and
+    /// does where it copies on write).
     Fallocate,
 }
 
@@ -105,8 +105,8 @@ impl Default for AgeOptions {
 }
 
 impl Room {
-    /// Largest relative difference between a plan's capacity and a file system's that is steered; beyond it the plan is one
-    /// for another file system.
+    /// Largest relative difference between a plan's capacity and a file system's that is steered; beyond it the plan is
+    /// one for another file system.
     pub const DIFFERENCE_MAX: f64 = 0.10;
 
     /// The plan's capacity relative to that of a file system taken whole: 0.1 for a tenth more.

@@ -1,8 +1,8 @@
 //! Placement by allocation group, for plans made from trees whose paths are unknown.
 //!
-//! Such a plan has one directory for each group of the original file system, and each file in the directory of its inode's
-//! group, as file systems place a file near its directory (`aging97`, section 3.3). Here those directories are made in distinct
-//! groups of the target: directories are made until there is one for each, and the others removed.
+//! Such a plan has one directory for each group of the original file system, and each file in the directory of its
+//! inode's group, as file systems place a file near its directory (`aging97`, section 3.3). Here those directories are
+//! made in distinct groups of the target: directories are made until there is one for each, and the others removed.
 //!
 //! On ext4 with flexible groups the unit is the flexible group, which is what its allocators work with.
 
@@ -75,14 +75,16 @@ impl<F: FileSystem> Replay<'_, F> {
         let modulo = if u64::from(count) > units { ", modulo, as it has fewer" } else { "" };
         let kind = if groups.per_flex > 1 { "flexible block groups" } else { "allocation groups" };
         self.result.notes.push(format!(
-            "{placed} of the plan's {count} group directories were made in the group they stand for (the target has {units} {kind}{modulo})"
+            "{placed} of the plan's {count} group directories were made in the group they stand for (the target has \
+             {units} {kind}{modulo})"
         ));
         Ok(())
     }
 
     fn not_placed(&mut self, why: &str) {
         let note = format!(
-            "the plan has a directory for each allocation group of the original; here they lie where the file system puts them, as {why}"
+            "the plan has a directory for each allocation group of the original; here they lie where the file system \
+             puts them, as {why}"
         );
         self.result.notes.push(note);
     }

@@ -1,10 +1,11 @@
 //! Going on from a checkpoint: the tree is brought back to what it was there.
 //!
-//! A run that was killed has performed some of the operations after its last checkpoint, in the order of several writers. What the
-//! tree should be at the checkpoint follows from the plan and the state; the whole tree is walked and held against that. Names
-//! that should not be there are removed, but only if an operation after the checkpoint could have made them: anything else is
-//! not of this run, and nothing is touched. What is missing is made again with its length, lengths that differ are set. Then
-//! the run goes on as if it had not been ended there; only the layout of the files made again is younger than it would be.
+//! A run that was killed has performed some of the operations after its last checkpoint, in the order of several
+//! writers. What the tree should be at the checkpoint follows from the plan and the state; the whole tree is walked and
+//! held against that. Names that should not be there are removed, but only if an operation after the checkpoint could
+//! have made them: anything else is not of this run, and nothing is touched. What is missing is made again with its
+//! length, lengths that differ are set. Then the run goes on as if it had not been ended there; only the layout of the
+//! files made again is younger than it would be.
 
 use super::error::{AgeError, advice};
 use super::nodes::{Nodes, Presence, write_derived};
@@ -155,8 +156,8 @@ pub fn reconcile<F: FileSystem>(
     Ok(Reconciled { moved, ..walk.mend(&differences)? })
 }
 
-/// How often the tree is walked to move things back: once for each level of directories moved into one another. What is left then
-/// is made again.
+/// How often the tree is walked to move things back: once for each level of directories moved into one another. What is
+/// left then is made again.
 const PASSES_MAX: u32 = 16;
 
 struct Walk<'f, F> {
@@ -285,8 +286,8 @@ impl<F: FileSystem> Walk<'_, F> {
         Ok(())
     }
 
-    /// Refuses names that no operation after the checkpoint gives, and that nothing missing has. Answers the names that were
-    /// given to nodes of before, with the node.
+    /// Refuses names that no operation after the checkpoint gives, and that nothing missing has. Answers the names that
+    /// were given to nodes of before, with the node.
     fn explain(
         &self,
         plan: &Reader,

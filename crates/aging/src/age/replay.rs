@@ -1,7 +1,7 @@
 //! The replay: the plan's operations in windows, control between them.
 //!
-//! One thread reads the plan, keeps the books, decides and resolves; the writers perform. A window ends at a fixed count of
-//! operations, so control sees the target at the same points of the plan whatever the number of writers.
+//! One thread reads the plan, keeps the books, decides and resolves; the writers perform. A window ends at a fixed
+//! count of operations, so control sees the target at the same points of the plan whatever the number of writers.
 
 mod full;
 mod step;
@@ -312,8 +312,8 @@ impl<'a, F: FileSystem> Replay<'a, F> {
         settled
     }
 
-    /// Has the writers perform a window. To its end even if a signal comes, where the run can be gone on with from there: one operation of a
-    /// plan from elsewhere may write for as long as there is room.
+    /// Has the writers perform a window. To its end even if a signal comes, where the run can be gone on with from
+    /// there: one operation of a plan from elsewhere may write for as long as there is room.
     fn perform(&mut self, window: &Window) -> Result<Report, AgeError> {
         let to_the_end = self.options.checkpoint.is_some();
         let report = match perform(self.fs, window, to_the_end) {
@@ -406,8 +406,8 @@ impl<'a, F: FileSystem> Replay<'a, F> {
         observer.checkpoint(self.fs, state)
     }
 
-    /// How many operations may be done before the next checkpoint: up to its due point and to the end of that window, by
-    /// operations or, where it comes by simulated time, to the plan's end.
+    /// How many operations may be done before the next checkpoint: up to its due point and to the end of that window,
+    /// by operations or, where it comes by simulated time, to the plan's end.
     fn reach(&self) -> u64 {
         match self.options.checkpoint {
             Some(Every::Operations(n)) => n.saturating_add(self.window_operations),
@@ -510,8 +510,8 @@ impl<'a, F: FileSystem> Replay<'a, F> {
         Ok(())
     }
 
-    /// What `statvfs` says once it says what is. XFS gives back the space of removed files in the background, on a busy machine much
-    /// later: a reading far from what is expected is believed only when it has stayed the same for longer.
+    /// What `statvfs` says once it says what is. XFS gives back the space of removed files in the background, on a busy
+    /// machine much later: a reading far from what is expected is believed only when it has stayed the same for longer.
     fn settled_use(&mut self) -> Result<u64, AgeError> {
         const MOMENT_NS: u64 = 1_000_000;
         const NEAR_SHARE: f64 = 0.002;
@@ -625,8 +625,8 @@ fn scramble(seed: u64, node: NodeId) -> u64 {
     finalise(seed.wrapping_mul(GOLDEN) ^ node.0)
 }
 
-/// Runs a window's writers. A signal interrupts the runner; what is left is finished here if the state at the window's end is to be
-/// known.
+/// Runs a window's writers. A signal interrupts the runner; what is left is finished here if the state at the window's
+/// end is to be known.
 fn perform<F: FileSystem>(fs: &mut F, window: &Window, to_the_end: bool) -> io::Result<Report> {
     window.begin();
     let mut writers: Vec<writer::Progress> =

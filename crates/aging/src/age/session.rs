@@ -1,5 +1,5 @@
-//! What stands around a replay on a mounted target: which plan it is, whether the target is the one it was made for, surveys,
-//! snapshots and states as they fall due, and the mark on an aged tree.
+//! What stands around a replay on a mounted target: which plan it is, whether the target is the one it was made for,
+//! surveys, snapshots and states as they fall due, and the mark on an aged tree.
 
 use super::error::AgeError;
 use super::options::{AgeOptions, Room};
@@ -48,7 +48,8 @@ impl Marker {
         }
     }
 
-    /// Writes it into the root of the tree; whether there was room for it. A full file system has none, and no part of it then.
+    /// Writes it into the root of the tree; whether there was room for it. A full file system has none, and no part of
+    /// it then.
     ///
     /// # Errors
     /// [`AgeError::Io`].
@@ -98,8 +99,8 @@ pub fn identity(path: &Path) -> Result<PlanIdentity, AgeError> {
 
 /// Decides what part of the target is the plan's whole, and says so where that needs saying.
 ///
-/// A file system whose capacity is within [`Room::DIFFERENCE_MAX`] of the plan's is taken whole; on a directory's larger file
-/// system the plan's capacity is a room of its own beside what others use.
+/// A file system whose capacity is within [`Room::DIFFERENCE_MAX`] of the plan's is taken whole; on a directory's
+/// larger file system the plan's capacity is a room of its own beside what others use.
 ///
 /// # Errors
 /// [`AgeError::Capacity`], with the command that makes a fitting plan.
@@ -123,7 +124,8 @@ pub fn room(
     if asked.is_none() && fits && (scratch || empty) {
         let note = (difference.abs() > 0.005).then(|| {
             format!(
-                "the plan is for {} and the file system has {} ({percent}): its deletions are brought forward or held back to match",
+                "the plan is for {} and the file system has {} ({percent}): its deletions are brought forward or held \
+                 back to match",
                 gib(meta.capacity_bytes),
                 gib(usage.total_bytes)
             )
@@ -150,8 +152,8 @@ pub fn room(
         return refuse(what, format!("{}, or age a part of it: --room SIZE", plan_for(usage.available_bytes)));
     }
     let note = format!(
-        "{} of the file system's {} are the plan's, beside the {} in use when it began; shares are of that room, and what \
-         others write meanwhile shows in them",
+        "{} of the file system's {} are the plan's, beside the {} in use when it began; shares are of that room, and \
+         what others write meanwhile shows in them",
         gib(bytes),
         gib(usage.total_bytes),
         gib(used)
@@ -304,8 +306,8 @@ impl<F: FileSystem> Observer<F> for Session<'_> {
     }
 }
 
-/// The simulated time of a wall-clock time, in proportion between the points of the clock. Times of inodes lag by up to a timer
-/// tick, so a time just before a point belongs to what came before it.
+/// The simulated time of a wall-clock time, in proportion between the points of the clock. Times of inodes lag by up to
+/// a timer tick, so a time just before a point belongs to what came before it.
 fn simulated_of(clock: &[(i64, u64)], wall_ns: i64) -> u64 {
     let after = clock.partition_point(|(wall, _)| *wall <= wall_ns);
     let before = after.checked_sub(1).and_then(|i| clock.get(i));

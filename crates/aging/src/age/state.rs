@@ -1,8 +1,8 @@
 //! The state of a replay at a checkpoint: all that a later run needs to go on from there.
 //!
-//! It is small: which plan, how far, what was decided. The nodes are not in it; they follow from the plan's operations up to
-//! there. It is written to a temporary name and renamed after the target has been brought to stable storage, so that what it
-//! speaks of is on the target whatever happens next.
+//! It is small: which plan, how far, what was decided. The nodes are not in it; they follow from the plan's operations
+//! up to there. It is written to a temporary name and renamed after the target has been brought to stable storage, so
+//! that what it speaks of is on the target whatever happens next.
 
 use super::control::Control;
 use super::error::AgeError;

@@ -1,10 +1,12 @@
-//! A window: operations resolved to system calls' arguments, to be performed by several writers before anything is decided again.
+//! A window: operations resolved to system calls' arguments, to be performed by several writers before anything is
+//! decided again.
 //!
-//! The scheme. Operations on one node all go to one writer (chosen by the node's number) and are performed in the plan's
-//! order. Between nodes, order matters only through names: a directory must be there before names are made in it, and empty
-//! before it is removed; a name must be free before it is taken again. A job that depends on such a thing waits for the
-//! one job it follows from, or for all jobs before it; waiting is only ever for earlier jobs, so the earliest unfinished job can
-//! always go on. Paths are written down when the window is made: a directory is therefore renamed in a window of its own.
+//! The scheme. Operations on one node all go to one writer (chosen by the node's number) and are performed in the
+//! plan's order. Between nodes, order matters only through names: a directory must be there before names are made in
+//! it, and empty before it is removed; a name must be free before it is taken again. A job that depends on such a thing
+//! waits for the one job it follows from, or for all jobs before it; waiting is only ever for earlier jobs, so the
+//! earliest unfinished job can always go on. Paths are written down when the window is made: a directory is therefore
+//! renamed in a window of its own.
 
 use super::options::DataMode;
 use crate::{NodeId, OpKind};
@@ -81,8 +83,8 @@ pub(super) struct Window {
     text: Vec<u8>,
     /// Directories made in this window, by job.
     made: FxHashMap<NodeId, u32>,
-    /// Names freed in this window, by a hash of directory and name: the job that frees it. Two names of one hash cost a needless
-    /// wait.
+    /// Names freed in this window, by a hash of directory and name: the job that frees it. Two names of one hash cost a
+    /// needless wait.
     freed: FxHashMap<u64, u32>,
     pub(super) data: DataMode,
     pub(super) chunk_bytes: u64,
@@ -256,7 +258,8 @@ impl Window {
         }
     }
 
-    /// From here on left-overs of an interrupted attempt may be there: names that exist or are gone already are no errors.
+    /// From here on left-overs of an interrupted attempt may be there: names that exist or are gone already are no
+    /// errors.
     pub(super) fn tolerate(&self) {
         self.tolerant.store(true, Ordering::Release);
     }

@@ -117,7 +117,8 @@ impl<'w> Writer<'w> {
     }
 
     async fn perform(&mut self, job: &'w Job) -> Result<(), Errno> {
-        // A file is closed before its name goes, so that its space goes with it; and it is opened to be read, or to be written.
+        // A file is closed before its name goes, so that its space goes with it; and it is opened to be read, or to be
+        // written.
         let alone = !job.needs_open() || job.kind == OpKind::Read;
         if self.open.is_some_and(|(node, _)| node != job.node || alone) {
             self.close().await;

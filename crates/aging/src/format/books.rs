@@ -1,4 +1,5 @@
-//! What a description counts: the sums over an aging workload's operations, as the writer states them and a check finds them again.
+//! What a description counts: the sums over an aging workload's operations, as the writer states them and a check finds
+//! them again.
 
 use super::{Counts, DayUse};
 use crate::tree::Broken;

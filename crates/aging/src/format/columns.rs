@@ -15,7 +15,8 @@ pub(super) const SIZE: &str = "size_bytes";
 /// All columns, in the order of the file.
 pub(super) const ALL: [&str; 7] = [T_NS, OP, FILE_ID, DIR_ID, NAME, OFFSET, SIZE];
 
-/// The file's columns. `op` is the name of an [`OpKind`](crate::OpKind), dictionary-encoded: readable by any Parquet tool.
+/// The file's columns. `op` is the name of an [`OpKind`](crate::OpKind), dictionary-encoded: readable by any Parquet
+/// tool.
 pub(super) fn schema() -> SchemaRef {
     let number = |name: &str| Field::new(name, DataType::UInt64, false);
     Arc::new(Schema::new(vec![

@@ -1,7 +1,8 @@
 //! The aging workload's file, `NAME.aging`: one Parquet file, a row per operation, the description in its footer.
 //!
-//! The same operations and description give the same bytes. It is written to a temporary name beside the final one and renamed
-//! when whole, and read a row group at a time, each verified against its checksum. docs/formats.md has it field by field.
+//! The same operations and description give the same bytes. It is written to a temporary name beside the final one and
+//! renamed when whole, and read a row group at a time, each verified against its checksum. docs/formats.md has it field
+//! by field.
 
 mod books;
 mod columns;
@@ -31,8 +32,8 @@ pub static FORMAT: Format = Format {
     again: "plan it again",
 };
 
-/// Simulated days a workload may have: more than 500 years, and less than nanoseconds count. Each costs memory, whether it holds an
-/// operation or not.
+/// Simulated days a workload may have: more than 500 years, and less than nanoseconds count. Each costs memory, whether
+/// it holds an operation or not.
 pub const DAYS_MAX: u32 = 200_000;
 
 /// Rows of a row group: the unit of reading, of verifying, and of seeking on resumption.

@@ -30,8 +30,8 @@ impl Reader {
         Ok(Reader { file, meta })
     }
 
-    /// Reads every operation, and checks that each follows from those before it and that all together are what the description
-    /// states.
+    /// Reads every operation, and checks that each follows from those before it and that all together are what the
+    /// description states.
     ///
     /// # Errors
     /// [`FileError`], naming file and row.
@@ -101,8 +101,8 @@ fn differs(meta: &PlanMeta, counts: &Counts, days: &[DayUse]) -> Option<String> 
     };
     let (stated, found) = meta.utilisation.iter().zip(days).find(|(stated, found)| !same(stated, found))?;
     Some(format!(
-        "at the end of day {} there are {} files in {} bytes after {} operations, a share of {}; the description states {} files in \
-         {} bytes after {} operations, a share of {}, for day {}",
+        "at the end of day {} there are {} files in {} bytes after {} operations, a share of {}; the description \
+         states {} files in {} bytes after {} operations, a share of {}, for day {}",
         found.day,
         found.files,
         found.used_bytes,

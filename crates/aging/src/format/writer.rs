@@ -10,7 +10,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use trace::profile::escape;
 
-/// Writes `NAME.aging`, checks every operation against the tree made so far, and keeps the books that go into the description.
+/// Writes `NAME.aging`, checks every operation against the tree made so far, and keeps the books that go into the
+/// description.
 ///
 /// Nothing is under the final name until [`Writer::finish`]; a writer dropped before removes what it wrote.
 pub struct Writer {
@@ -91,8 +92,8 @@ impl Writer {
         Ok(())
     }
 
-    /// Ends the file and gives it its name. Of `meta`, `version`, `fsage`, `counts` and `utilisation` are filled in here;
-    /// the last days of `meta.days` that saw no operation are there too.
+    /// Ends the file and gives it its name. Of `meta`, `version`, `fsage`, `counts` and `utilisation` are filled in
+    /// here; the last days of `meta.days` that saw no operation are there too.
     ///
     /// # Errors
     /// [`FileError::Io`]; [`FileError::Invalid`] for a `meta.days` before the last operation.

@@ -76,9 +76,9 @@ impl Lifetime {
         c.median_s * (c.sigma * z).exp()
     }
 
-    /// Draws how long a file found alive at a random moment will go on living, seconds: files found alive are the longer-lived
-    /// ones (weighted by length: a lognormal stays one, its logarithm's mean raised by sigma^2), and one looks at a random moment of
-    /// their lives.
+    /// Draws how long a file found alive at a random moment will go on living, seconds: files found alive are the
+    /// longer-lived ones (weighted by length: a lognormal stays one, its logarithm's mean raised by sigma^2), and one
+    /// looks at a random moment of their lives.
     pub fn draw_residual_s(&self, rng: &mut Rng) -> f64 {
         let c = self.pick(rng, |c| c.share * mean_s(c));
         let z: f64 = StandardNormal.sample(rng);

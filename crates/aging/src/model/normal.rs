@@ -2,8 +2,8 @@
 
 /// Share of a standard normal distribution below `z`.
 ///
-/// By the series and the continued fraction of Abramowitz and Stegun (26.2.11, 26.2.14), carried on until they no longer change:
-/// exact to about 1e-14.
+/// By the series and the continued fraction of Abramowitz and Stegun (26.2.11, 26.2.14), carried on until they no
+/// longer change: exact to about 1e-14.
 pub fn cdf(z: f64) -> f64 {
     if z.is_nan() {
         return f64::NAN;

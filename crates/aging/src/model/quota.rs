@@ -1,8 +1,8 @@
 //! Keeping a live population to a distribution: each new member goes where the population lacks most.
 //!
-//! Drawing every size independently leaves the shares of *bytes* to luck, because a few large files hold most of them. Here
-//! the distribution is cut into strata; for a population of n each stratum's number is known to within one, and a new member is
-//! drawn into a stratum that has too few.
+//! Drawing every size independently leaves the shares of *bytes* to luck, because a few large files hold most of them.
+//! Here the distribution is cut into strata; for a population of n each stratum's number is known to within one, and a
+//! new member is drawn into a stratum that has too few.
 
 use super::Rng;
 use stats::random::{index, unit};

@@ -1,8 +1,9 @@
 //! File sizes: a lognormal body and a Pareto tail, cut off at the largest file that fits.
 //!
-//! The form is that of Agrawal et al., *A Five-Year Study of File-System Metadata* (FAST 2007) and *Generating Realistic
-//! Impressions for File-System Benchmarking* (FAST 2009), and of Barford and Crovella's SURGE (SIGMETRICS 1998). The shares of
-//! files and of bytes below a size are both closed forms, so that what was planned can be held against them.
+//! The form is that of Agrawal et al., *A Five-Year Study of File-System Metadata* (FAST 2007) and *Generating
+//! Realistic Impressions for File-System Benchmarking* (FAST 2009), and of Barford and Crovella's SURGE (SIGMETRICS
+//! 1998). The shares of files and of bytes below a size are both closed forms, so that what was planned can be held
+//! against them.
 
 use super::{Rng, normal};
 use serde::{Deserialize, Serialize};
@@ -66,7 +67,8 @@ impl SizeParameters {
         (1.0 - self.tail_share) * body + self.tail_share * tail
     }
 
-    /// Mean bytes per file that lie in files up to `x` bytes, before the cut: the integral of size over its distribution.
+    /// Mean bytes per file that lie in files up to `x` bytes, before the cut: the integral of size over its
+    /// distribution.
     fn bytes_below(&self, x: f64) -> f64 {
         if x <= 0.0 {
             return 0.0;
@@ -85,7 +87,8 @@ impl SizeParameters {
     }
 }
 
-/// Cells of the table that sizes are drawn from: 2 % wide over nine decades, so that a straight line in each is exact enough.
+/// Cells of the table that sizes are drawn from: 2 % wide over nine decades, so that a straight line in each is exact
+/// enough.
 const CELLS: usize = 1024;
 
 /// A size distribution cut off at a largest size: drawing from it, and its cumulative distributions.
@@ -106,7 +109,8 @@ impl SizeModel {
     /// The distribution cut off at `max_bytes` (at least 1).
     pub fn new(parameters: SizeParameters, max_bytes: f64) -> SizeModel {
         let max_bytes = max_bytes.max(1.0).floor();
-        // Where nearly all of the distribution lies above the cut there is nothing to scale up: all files are of the largest size.
+        // Where nearly all of the distribution lies above the cut there is nothing to scale up: all files are of the
+        // largest size.
         let all_files = parameters.files_below(max_bytes).max(1e-300);
         let all_bytes = parameters.bytes_below(max_bytes).max(1e-300);
         let mut model = SizeModel { parameters, max_bytes, all_files, all_bytes, ends: Vec::new(), guide: Vec::new() };
@@ -170,8 +174,8 @@ impl SizeModel {
         self.quantile(unit(rng))
     }
 
-    /// Cuts the distribution into `n` strata that hold about equal shares of files *and* bytes (the mean of the two), as ends of
-    /// shares of files: ascending, the last 1. The largest files, few but heavy, get strata of their own.
+    /// Cuts the distribution into `n` strata that hold about equal shares of files *and* bytes (the mean of the two),
+    /// as ends of shares of files: ascending, the last 1. The largest files, few but heavy, get strata of their own.
     pub fn strata(&self, n: usize) -> Vec<f64> {
         let mut ends = Vec::with_capacity(n);
         let mut wanted = 1.0 / n as f64;

@@ -1,7 +1,7 @@
 //! Planners: where an aging workload comes from.
 //!
-//! A planner pushes its operations into a [`Writer`] and answers with the description of what it did; [`write()`] is the frame around
-//! all of them. Same inputs, same seed: same bytes.
+//! A planner pushes its operations into a [`Writer`] and answers with the description of what it did; [`write()`] is
+//! the frame around all of them. Same inputs, same seed: same bytes.
 
 pub mod alloc96;
 mod error;

@@ -1,10 +1,11 @@
 //! Files that are born and die between two snapshots: profiles of them, and how they are put into a plan.
 //!
-//! After Smith and Seltzer (*File System Aging*, 1997, section 3.3): a profile is what short-lived files did in one directory on one
-//! day of a trace (there an NFS trace; here a workload profile, or another aging workload). On each simulated day profiles are
-//! picked at random, put in the busiest directories, and shifted in time so that the profile's peak falls on the directory's.
-//! How many: the source has so many short-lived files for each file that lasted (and that a snapshot would have shown); the plan gets
-//! as many for each file that lasts. Or, as published, it gets as many a day, in proportion to the sizes of the two file systems.
+//! After Smith and Seltzer (*File System Aging*, 1997, section 3.3): a profile is what short-lived files did in one
+//! directory on one day of a trace (there an NFS trace; here a workload profile, or another aging workload). On each
+//! simulated day profiles are picked at random, put in the busiest directories, and shifted in time so that the
+//! profile's peak falls on the directory's. How many: the source has so many short-lived files for each file that
+//! lasted (and that a snapshot would have shown); the plan gets as many for each file that lasts. Or, as published, it
+//! gets as many a day, in proportion to the sizes of the two file systems.
 //!
 //! Nor do snapshots show in how many steps a file was changed: another aging workload tells that too (`habits`).
 
@@ -64,8 +65,8 @@ pub enum Number {
     /// As many for each file that lasts as in the source: busy days have more.
     #[default]
     ForEachLasting,
-    /// As many a day as in the source, in proportion to the sizes of the two file systems, as published: a tree that grows fast has no
-    /// more than one that is full.
+    /// As many a day as in the source, in proportion to the sizes of the two file systems, as published: a tree that
+    /// grows fast has no more than one that is full.
     EachDay,
 }
 
@@ -215,7 +216,8 @@ impl ShortLived {
         ShortLived { source: Source { capacity_bytes, ..self.source }, ..self }
     }
 
-    /// So many times as large as the file system of the source is one of `capacity_bytes`; `None` where either is not known.
+    /// So many times as large as the file system of the source is one of `capacity_bytes`; `None` where either is not
+    /// known.
     pub fn times_as_large(&self, capacity_bytes: u64) -> Option<f64> {
         let known = self.source.capacity_bytes > 0 && capacity_bytes > 0;
         known.then(|| capacity_bytes as f64 / self.source.capacity_bytes as f64)

@@ -51,8 +51,8 @@ fn notes(result: &AgeResult) -> Vec<String> {
     let mut notes = result.notes.clone();
     if result.data == DataMode::Fallocate {
         notes.push(
-            "Files were allocated with fallocate, not written: extents are marked unwritten, and nothing was allocated late \
-             (delayed allocation), so layout may differ from that of written files."
+            "Files were allocated with fallocate, not written: extents are marked unwritten, and nothing was allocated \
+             late (delayed allocation), so layout may differ from that of written files."
                 .to_owned(),
         );
     }
@@ -80,8 +80,8 @@ fn deviation(result: &AgeResult) -> Table {
             "Of all readings. Shares are of the room that is the plan's, above what was in use when the run began."
         }
         _ => {
-            "Of all readings. Shares are of the size that df shows. The target is what was steered to: the plan's share, and at first all that the empty \
-             file system uses."
+            "Of all readings. Shares are of the size that df shows. The target is what was steered to: the plan's \
+             share, and at first all that the empty file system uses."
         }
     };
     let points = |share: f64| Cell::from(format!("{:.2} points", share * 100.0));
@@ -98,7 +98,8 @@ fn deviation(result: &AgeResult) -> Table {
 
 fn days(result: &AgeResult) -> Table {
     let caption = if result.days.len() > ROWS_MAX {
-        "Evenly spaced days; operations, time, deletions and full are sums since the row before. The JSON result has every day."
+        "Evenly spaced days; operations, time, deletions and full are sums since the row before. The JSON result has \
+         every day."
     } else {
         ""
     };

@@ -49,8 +49,8 @@ pub fn tree_snapshot(name: &str, file_bytes: u64, summary: &Summary) -> Document
     document.table(table);
     if let Some(why) = &meta.no_generations {
         document.paragraph(format!(
-            "Generations of inodes are not known ({why}). Successive snapshots then tell a file from another with the same inode \
-             number by its place, length and modification time only."
+            "Generations of inodes are not known ({why}). Successive snapshots then tell a file from another with the \
+             same inode number by its place, length and modification time only."
         ));
     }
     if let Some(blocks) = &summary.blocks {

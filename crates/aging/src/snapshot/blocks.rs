@@ -1,7 +1,7 @@
 //! Block lists: where the data of each file lay when the snapshot was taken, as extents.
 //!
-//! In memory a list is a few bytes for each extent: lengths and distances, seven bits a byte. What a list may not say is checked where it
-//! is taken in ([`Lists::add`]), whoever made it.
+//! In memory a list is a few bytes for each extent: lengths and distances, seven bits a byte. What a list may not say
+//! is checked where it is taken in ([`Lists::add`]), whoever made it.
 
 use layout::geometry::Groups;
 use layout::map::Span;
@@ -306,7 +306,8 @@ mod tests {
     proptest! {
         #[test]
         fn lists_are_read_back_as_they_were(
-            lists in proptest::collection::vec(proptest::collection::vec((0u64..1 << 40, 0u64..1 << 62, 0u64..1 << 40, 0u8..128), 0..20), 1..8)
+            lists in proptest::collection::vec(proptest::collection::vec((0u64..1 << 40, 0u64..1 << 62, 0u64..1 << 40,
+                0u8..128), 0..20), 1..8)
         ) {
             let mut kept = Lists::default();
             let mut all = Vec::new();

@@ -1,4 +1,5 @@
-//! `NAME.snapshot`: one checked Parquet file, a row per name, the description in its footer. With block lists it has three columns more.
+//! `NAME.snapshot`: one checked Parquet file, a row per name, the description in its footer. With block lists it has
+//! three columns more.
 
 use super::blocks::{BYTES_MAX, Blocks, BlocksMeta, ListAt, Lists, Place, bits_of, flags_of};
 use super::series::no_blocks;
@@ -74,7 +75,8 @@ fn extent_fields() -> Fields {
 
 /// The columns of block lists.
 fn block_fields() -> Vec<Field> {
-    // Nulls within a list are allowed by the type and refused by the reader: tools that write such files anew make every field nullable.
+    // Nulls within a list are allowed by the type and refused by the reader: tools that write such files anew make
+    // every field nullable.
     let item = Field::new("item", DataType::Struct(extent_fields()), true);
     vec![
         Field::new(POSITION, DataType::UInt32, false),
@@ -272,7 +274,8 @@ fn check_unit(bytes: u32) -> Result<(), String> {
     if bytes.is_power_of_two() { Ok(()) } else { Err(format!("a block of {bytes} bytes, which is no power of two")) }
 }
 
-/// A device is never so many times as large as what its file system has for files: inode tables and a journal take the half of one at most.
+/// A device is never so many times as large as what its file system has for files: inode tables and a journal take the
+/// half of one at most.
 const SPAN_TIMES_MAX: u64 = 1024;
 
 /// Whether a description of block lists can be: place and message where not.
@@ -295,7 +298,8 @@ fn check_blocks(meta: &SnapshotMeta, blocks: &BlocksMeta) -> Result<(), (&'stati
     Err(("footer, blocks, span", message))
 }
 
-/// What is kept of a file's rows for each of its bytes. A row of ours takes a few bytes of its file at least, and a hundred of memory.
+/// What is kept of a file's rows for each of its bytes. A row of ours takes a few bytes of its file at least, and a
+/// hundred of memory.
 const ROWS_PER_BYTE: u64 = 128;
 
 /// Reads the rows, with block lists where the description has them.

@@ -1,12 +1,12 @@
 //! Snapshots: every inode of a tree at one time, with what tells a file from its successor.
 //!
 //! The planner of `plan::snapshots` compares successive ones. A snapshot is taken of a mounted tree by [`take`] (any
-//! [`FileSystem`](posix::FileSystem) handle) or [`take_handle`], written by [`Snapshot::write`] as one checked Parquet file,
-//! `NAME.snapshot`, and read by [`Snapshot::read`]. What may not live here: what a series of snapshots means.
+//! [`FileSystem`](posix::FileSystem) handle) or [`take_handle`], written by [`Snapshot::write`] as one checked Parquet
+//! file, `NAME.snapshot`, and read by [`Snapshot::read`]. What may not live here: what a series of snapshots means.
 //!
-//! **A snapshot of an aged file system** must carry simulated times: give [`TakeOptions::clock`], which maps a wall-clock time
-//! (nanoseconds since the epoch, as in inodes) to the simulated time of the operations performed then, and
-//! [`TakeOptions::taken_ns`], the simulated time it is now:
+//! **A snapshot of an aged file system** must carry simulated times: give [`TakeOptions::clock`], which maps a
+//! wall-clock time (nanoseconds since the epoch, as in inodes) to the simulated time of the operations performed then,
+//! and [`TakeOptions::taken_ns`], the simulated time it is now:
 //!
 //! ```no_run
 //! # fn f(fs: &mut dyn posix::FileSystem, simulated: &dyn Fn(i64) -> i64, day: i64) -> Result<(), columnar::FileError> {
@@ -16,8 +16,8 @@
 //! # Ok(()) }
 //! ```
 //!
-//! Inode times come from the kernel's coarse clock, which lags the clock that [`posix::FileSystem::now_ns`] reads by up to a timer
-//! tick (10 ms): a mapping should give a time just before a simulated day's first operation to that day.
+//! Inode times come from the kernel's coarse clock, which lags the clock that [`posix::FileSystem::now_ns`] reads by up
+//! to a timer tick (10 ms): a mapping should give a time just before a simulated day's first operation to that day.
 
 mod blocks;
 mod file;
@@ -148,8 +148,8 @@ pub struct Inode {
     pub allocated_bytes: u64,
     /// Its number.
     pub ino: u64,
-    /// Its generation, which changes when the number is used again; `None` where the file system does not tell (never of
-    /// symbolic links and special files, which cannot be asked).
+    /// Its generation, which changes when the number is used again; `None` where the file system does not tell (never
+    /// of symbolic links and special files, which cannot be asked).
     pub generation: Option<u32>,
     /// Last change of the inode, nanoseconds.
     pub ctime_ns: i64,
@@ -268,8 +268,8 @@ impl Builder {
         Builder { lists: Some(Listed { lists, places: Vec::new() }), ..Builder::default() }
     }
 
-    /// Adds a name, as [`push`](Self::push), with where it stood in the listing of its directory and what is known of its data: the extents,
-    /// or why they are not known. `None` is for symbolic links and special files.
+    /// Adds a name, as [`push`](Self::push), with where it stood in the listing of its directory and what is known of
+    /// its data: the extents, or why they are not known. `None` is for symbolic links and special files.
     ///
     /// # Errors
     /// As [`push`](Self::push).
@@ -364,7 +364,8 @@ impl Builder {
         self.entries.is_empty()
     }
 
-    /// The snapshot. `meta.version`, `meta.fsage` and `meta.entries` are filled in; with block lists, `meta.blocks` must be there.
+    /// The snapshot. `meta.version`, `meta.fsage` and `meta.entries` are filled in; with block lists, `meta.blocks`
+    /// must be there.
     ///
     /// # Errors
     /// The index of a name and what contradicts it: another name of the same inode.

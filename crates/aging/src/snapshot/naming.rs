@@ -30,7 +30,8 @@ fn civil(unix_ns: i64) -> Civil {
     }
 }
 
-/// Replaces `%Y %m %d %H %M %S`, `%F` (`%Y-%m-%d`), `%s` (seconds since the epoch) and `%%` in a file name. Times are UTC.
+/// Replaces `%Y %m %d %H %M %S`, `%F` (`%Y-%m-%d`), `%s` (seconds since the epoch) and `%%` in a file name. Times are
+/// UTC.
 ///
 /// # Errors
 /// A percent sign followed by anything else.

@@ -1,4 +1,5 @@
-//! The names that a walk found, made a snapshot: sorted, and without the contradictions of a tree that was changed meanwhile.
+//! The names that a walk found, made a snapshot: sorted, and without the contradictions of a tree that was changed
+//! meanwhile.
 
 use super::blocks::{ListAt, Lists, Place};
 use super::{Builder, Inode, Snapshot, SnapshotMeta};
@@ -83,9 +84,10 @@ impl Found {
         self.places.get_mut(row.place as usize)
     }
 
-    /// Makes all names of an inode tell the same of it. A file that was renamed under the walk has been met twice with one link:
-    /// its first name stays. One that was given a name meanwhile has all that were met, and the link count of the last look. Where
-    /// an inode number was used again, the directory stays, since there are names below it, and else the first.
+    /// Makes all names of an inode tell the same of it. A file that was renamed under the walk has been met twice with
+    /// one link: its first name stays. One that was given a name meanwhile has all that were met, and the link count of
+    /// the last look. Where an inode number was used again, the directory stays, since there are names below it, and
+    /// else the first.
     fn agree(&mut self) {
         let mut rows = std::mem::take(&mut self.rows);
         let mut met = FxHashSet::with_capacity_and_hasher(rows.len(), FxBuildHasher);

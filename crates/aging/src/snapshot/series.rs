@@ -89,7 +89,8 @@ fn compare(last: &Seen, next: &Seen) -> Result<(), Wrong> {
 /// The layout of one tree by day, from its snapshots with block lists, oldest first. One is in memory at a time.
 ///
 /// # Errors
-/// [`FileError`]: a snapshot cannot be read, has no block lists, or is not the next one of the same tree; interrupted, `go_on` said no.
+/// [`FileError`]: a snapshot cannot be read, has no block lists, or is not the next one of the same tree; interrupted,
+/// `go_on` said no.
 pub fn layout_by_day(
     paths: &[PathBuf],
     options: &SurveyOptions,

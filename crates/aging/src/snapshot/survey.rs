@@ -1,4 +1,5 @@
-//! The layout of a tree from a snapshot with block lists: the figures of a survey of the tree at that moment, but for free space.
+//! The layout of a tree from a snapshot with block lists: the figures of a survey of the tree at that moment, but for
+//! free space.
 
 use super::{Blocks, Snapshot, expand_name};
 use layout::{Available, GroupCount, Listed, ListedFile, Source, Survey, SurveyOptions};
@@ -10,10 +11,12 @@ use units::text::printable;
 const NO_FREE: &str = "a snapshot holds where files lie, and not which space is free";
 
 impl Snapshot {
-    /// What a survey of the tree at that moment would have found; `target` is what it is called. `None` where the snapshot has no block lists.
+    /// What a survey of the tree at that moment would have found; `target` is what it is called. `None` where the
+    /// snapshot has no block lists.
     ///
-    /// Names are visited in the order in which the system listed them, which is the order of a survey's walk. Modification times of a
-    /// simulated snapshot are simulated, and so is the moment that hot files are counted back from.
+    /// Names are visited in the order in which the system listed them, which is the order of a survey's walk.
+    /// Modification times of a simulated snapshot are simulated, and so is the moment that hot files are counted back
+    /// from.
     pub fn survey(&self, target: &str, options: &SurveyOptions) -> Option<Survey> {
         let mut survey = self.layout(target, options)?;
         survey.source.notes.push(self.origin());
@@ -52,8 +55,9 @@ impl Snapshot {
         Some(listed.finished(blocks.unavailable.clone(), NO_FREE))
     }
 
-    /// What could not be read, by the reason, as a survey counts it: rows give theirs. Of a directory, that its place is not told is none, as of most file
-    /// systems; and what was gone when it was opened is nobody's loss. What has no row with a reason comes last.
+    /// What could not be read, by the reason, as a survey counts it: rows give theirs. Of a directory, that its place
+    /// is not told is none, as of most file systems; and what was gone when it was opened is nobody's loss. What has no
+    /// row with a reason comes last.
     fn unreadable(&self) -> BTreeMap<String, u64> {
         let mut by_reason = BTreeMap::new();
         let mut left = self.meta.unreadable;

@@ -1,9 +1,9 @@
-//! Taking a snapshot of a mounted tree, through the hinge trait. Nothing is modified: files are opened for reading to be asked
-//! their generation and, for block lists, their extents, and not read; directories are listed without touching their access times
-//! where that is allowed.
+//! Taking a snapshot of a mounted tree, through the hinge trait. Nothing is modified: files are opened for reading to
+//! be asked their generation and, for block lists, their extents, and not read; directories are listed without touching
+//! their access times where that is allowed.
 //!
-//! Only one directory is open at a time; the way back up is `..`, checked by inode number, so that neither the depth of the
-//! tree nor the length of paths has a limit. Symbolic links are not followed.
+//! Only one directory is open at a time; the way back up is `..`, checked by inode number, so that neither the depth of
+//! the tree nor the length of paths has a limit. Symbolic links are not followed.
 
 use super::blocks::{BlocksMeta, EXTENTS_MAX, ListAt, Lists, Place};
 use super::rows::{self, Found, Row, Unreadable};
@@ -37,8 +37,8 @@ pub struct TakeOptions<'a> {
     pub progress: Option<&'a dyn Fn(u64) -> bool>,
 }
 
-/// Takes a snapshot of everything below the root of a handle, mounted or in the laboratory, with allocation groups and identity
-/// as far as the system tells them.
+/// Takes a snapshot of everything below the root of a handle, mounted or in the laboratory, with allocation groups and
+/// identity as far as the system tells them.
 ///
 /// # Errors
 /// As [`take`].
@@ -103,7 +103,8 @@ fn walk(
         Ok(()) => {}
     }
     let Walk { fs, asking, rows, paths, no_generations, unreadable, other_file_systems, .. } = walk;
-    // Some file systems of processes and networks state no block, or none that can be one: space is counted in these then (`st_blocks`).
+    // Some file systems of processes and networks state no block, or none that can be one: space is counted in these
+    // then (`st_blocks`).
     let block_bytes = Some(usage.block_bytes).filter(|bytes| bytes.is_power_of_two()).unwrap_or(512);
     let mut remarks: Vec<String> = bounds.note().map(str::to_owned).into_iter().collect();
     let (blocks, lists, places) = match asking {
@@ -244,7 +245,8 @@ enum Stopped {
     Root(Errno),
 }
 
-/// A directory on the way down to where the walk is: its inode, the length of its path, and subdirectories yet to be visited.
+/// A directory on the way down to where the walk is: its inode, the length of its path, and subdirectories yet to be
+/// visited.
 struct Level {
     ino: u64,
     path_len: usize,

@@ -1,8 +1,9 @@
 //! Whether a replay ages a file system as its original was aged: aggregate layout score per simulated day, of both.
 //!
-//! The check of Smith and Seltzer (*File System Aging*, SIGMETRICS 1997, section 4) and of chapter 3 of Smith's *Workload-Specific
-//! File System Benchmarks* (2001): there the original was a file server in use, here it can be any run that was surveyed day by
-//! day. What may not live here: how layout is scored (crate `layout`), how runs are made (`age`).
+//! The check of Smith and Seltzer (*File System Aging*, SIGMETRICS 1997, section 4) and of chapter 3 of Smith's
+//! *Workload-Specific File System Benchmarks* (2001): there the original was a file server in use, here it can be any
+//! run that was surveyed day by day. What may not live here: how layout is scored (crate `layout`), how runs are made
+//! (`age`).
 
 use layout::{Available, Series, SeriesPoint};
 use serde::Serialize;
@@ -62,7 +63,8 @@ impl SelfCheck {
     }
 }
 
-/// Compares two series of surveys. Points of one day (to the nearest whole day) are paired; days that only one has are left out.
+/// Compares two series of surveys. Points of one day (to the nearest whole day) are paired; days that only one has are
+/// left out.
 pub fn compare(name: &str, original: &Series, replayed: &Series) -> SelfCheck {
     let mut pairs = Vec::new();
     let mut last = None;

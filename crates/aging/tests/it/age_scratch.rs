@@ -50,7 +50,8 @@ fn use_follows_the_plan_within_a_point() {
     }
 }
 
-/// Near the top every policy must get through, keep its books right, and leave a tree that is the plan's where it is there at all.
+/// Near the top every policy must get through, keep its books right, and leave a tree that is the plan's where it is
+/// there at all.
 #[test]
 fn a_full_target_is_survived() {
     for text in ["ext4:300M,-m 0,backing=ram", "xfs:300M,backing=ram", "btrfs:300M,backing=ram"] {

@@ -45,10 +45,12 @@ fn files(broken: u64) -> serde_json::Value {
         "all": row(0, u64::MAX), "score": { "following": 90 - broken, "pairs": 90 },
         "layout_score": (90 - broken) as f64 / 90.0, "records": 10, "extents_per_mib": 2.0 + broken as f64,
         "xfs_factor": { "actual": 10, "ideal": 10 }, "xfs_fragmentation": 0.0,
-        "kinds": { "inline": tally, "encoded": tally, "shared": tally, "unwritten": tally, "delayed": tally, "unknown": tally },
+        "kinds": { "inline": tally, "encoded": tally, "shared": tally, "unwritten": tally, "delayed": tally,
+            "unknown": tally },
         "by_size": [row(2049, 4096), row(4097, 8192)], "by_blocks": [], "hot": null,
         "split": { "unavailable": "no groups" }, "locality": distances,
-        "scan": { "files": 0, "seeks": 0, "seeks_inside_files": 0, "distance_bytes": 0, "distance_inside_files_bytes": 0,
+        "scan": { "files": 0, "seeks": 0, "seeks_inside_files": 0, "distance_bytes": 0,
+            "distance_inside_files_bytes": 0,
                   "read_bytes": 0 },
         "worst": [],
     })
@@ -159,7 +161,8 @@ fn one_aging_with_everything() {
     );
     let text = document.to_text(None);
     // The result of the run, on the same page, has other figures: of all readings.
-    let use_was = "At the first reading of each day, use was at most 1.20 points over the plan (day 1), at most 1.00 points under the plan (day 2).";
+    let use_was = "At the first reading of each day, use was at most 1.20 points over the plan (day 1), at most 1.00 \
+        points under the plan (day 2).";
     assert!(text.contains(use_was), "{text}");
     assert!(text.contains("an incomplete record of 12 bytes"), "{text}");
     assert!(text.contains("not available: because"), "{text}");

@@ -176,7 +176,8 @@ fn a_hundred_million_days_are_refused() {
     assert!(self::said(&path).contains("the use at the end of 2 days, of 3"), "{}", self::said(&path));
 }
 
-/// Times that went back and days that are none made a replay's clock run backwards; whoever reads finds them, not only a check.
+/// Times that went back and days that are none made a replay's clock run backwards; whoever reads finds them, not only
+/// a check.
 #[test]
 fn times_go_forward_and_within_the_days() {
     let dir = tempfile::tempdir().expect("a directory");

@@ -39,8 +39,8 @@ fn git(repository: &Path, day: u64, args: &[&str]) -> Vec<u8> {
     out.stdout
 }
 
-/// A history with everything that happens in one: changes, removals, a file that becomes a directory and back, links, a merge,
-/// odd names.
+/// A history with everything that happens in one: changes, removals, a file that becomes a directory and back, links, a
+/// merge, odd names.
 fn repository(directory: &Path) {
     git(directory, 0, &["init", "-q"]);
     let write = |path: &str, len: usize| {

@@ -148,7 +148,8 @@ fn bad_personalities_are_refused_with_their_place() {
     }
 }
 
-/// Use is never more than half a point above the curve of a plan with these points. A falling curve is followed step by step.
+/// Use is never more than half a point above the curve of a plan with these points. A falling curve is followed step by
+/// step.
 fn assert_below_the_curve(path: &Path, name: &str, points: Vec<[f64; 2]>) {
     let curve = personality::time::Curve::new(points);
     for (day, used) in uses(path) {
@@ -157,8 +158,8 @@ fn assert_below_the_curve(path: &Path, name: &str, points: Vec<[f64; 2]>) {
     }
 }
 
-/// The steps in which a falling curve is followed were spread over the whole day. Of a day on which the fall ends at noon, half of
-/// them came too late: here at day 14.09.
+/// The steps in which a falling curve is followed were spread over the whole day. Of a day on which the fall ends at
+/// noon, half of them came too late: here at day 14.09.
 #[test]
 fn a_fall_that_ends_within_a_day_is_followed() {
     let dir = tempfile::tempdir().expect("a directory");
@@ -190,7 +191,8 @@ proptest! {
 
     /// Whatever is done to a file of ours: an error, or a personality, and no panic.
     #[test]
-    fn damaged_personalities_do_not_panic(which in 0usize..8, at in any::<prop::sample::Index>(), with in "[ -~]{0,6}", cut in 0usize..40) {
+    fn damaged_personalities_do_not_panic(which in 0usize..8, at in any::<prop::sample::Index>(), with in "[ -~]{0,6}",
+        cut in 0usize..40) {
         let (_, text) = builtin::ALL[which];
         let at = at.index(text.len());
         let end = (at + cut).min(text.len());

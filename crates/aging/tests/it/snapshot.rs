@@ -192,7 +192,8 @@ fn a_file_that_is_linked_under_the_walk_has_all_names_that_were_met() {
     }
 }
 
-/// A file system that shows some files under the inode numbers of others, as if a number had been used again under the walk.
+/// A file system that shows some files under the inode numbers of others, as if a number had been used again under the
+/// walk.
 struct UsedAgain {
     fs: Mounted,
     /// Numbers, and what is shown for them.
@@ -209,11 +210,13 @@ impl FileSystem for UsedAgain {
     }
 
     posix::delegate! { |me| me.fs =>
-        now_ns, date_ns, pause_ns, run, contained, read_into, entries, drop_caches, generation, usage, extents, free_extents, environment, host_path, mount
+        now_ns, date_ns, pause_ns, run, contained, read_into, entries, drop_caches, generation, usage, extents,
+        free_extents, environment, host_path, mount
     }
 }
 
-/// Such a tree was refused, too: a directory "has another name, but a link count of 1", or what was below it "is in a directory that is not there".
+/// Such a tree was refused, too: a directory "has another name, but a link count of 1", or what was below it "is in a
+/// directory that is not there".
 #[test]
 fn where_an_inode_number_is_used_again_under_the_walk_a_name_is_left_out_and_counted() {
     let work = tempfile::tempdir().expect("a directory");

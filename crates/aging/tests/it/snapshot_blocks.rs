@@ -1,5 +1,6 @@
-//! Block lists of snapshots: what a file may hold and what is refused, that they are read back as written, and that those who do not want
-//! them get the snapshot they always got. `snapshot_scratch` and the tests of the command hold them against file systems.
+//! Block lists of snapshots: what a file may hold and what is refused, that they are read back as written, and that
+//! those who do not want them get the snapshot they always got. `snapshot_scratch` and the tests of the command hold
+//! them against file systems.
 
 use aging::snapshot::{Blocks, BlocksMeta, Builder, Inode, Snapshot, SnapshotMeta};
 use arrow_array::builder::{ArrayBuilder, ListBuilder, StringBuilder, StructBuilder, UInt8Builder, UInt64Builder};
@@ -55,7 +56,8 @@ fn inode(kind: FileKind, ino: u64, nlink: u32) -> Inode {
     Inode { kind, size_bytes: 8192, allocated_bytes: 8192, ino, generation: Some(1), ctime_ns: 5, mtime_ns: 5, nlink }
 }
 
-/// A tree of each kind of thing: of two pieces with a hole, inline, empty, of two names, not readable, and what has no list.
+/// A tree of each kind of thing: of two pieces with a hole, inline, empty, of two names, not readable, and what has no
+/// list.
 pub fn sound() -> Snapshot {
     let mut builder = Builder::with_blocks();
     let mut push = |path: &str, kind, ino, nlink, position, blocks: Option<Result<&[Extent], &str>>| {
@@ -93,7 +95,8 @@ fn lists_are_read_back_as_written_and_left_out_where_nobody_asks() {
     assert!(list(3)[0].flags.inline && list(4).is_empty());
     assert!(matches!(whole.blocks(8), Some(Blocks::Unknown("permission denied (EACCES)"))));
     assert!(matches!(whole.blocks(5), Some(Blocks::NotKept)));
-    // The names alone are what they are without lists, and such a snapshot is a file of the version that older programs read.
+    // The names alone are what they are without lists, and such a snapshot is a file of the version that older programs
+    // read.
     let plain = Snapshot::read(&path).expect("our own file");
     assert!(plain.blocks(1).is_none() && plain.meta.blocks.is_none());
     assert_eq!((plain.entries(), plain.meta.version), (snapshot.entries(), 1));
@@ -115,8 +118,8 @@ fn a_survey_of_lists_counts_what_is_there_and_says_what_is_not() {
     let files = survey.files.known().expect("there are lists");
     assert_eq!((files.records, files.all.extents, files.score.pairs, files.score.following), (4, 3, 1, 0));
     assert_eq!(files.kinds.inline.files, 1);
-    // In the order of the listing: /e, /d/inline, /a, /o (the first of its names). Only the last two have a place: from the end of /a's second
-    // piece to the beginning of /o's.
+    // In the order of the listing: /e, /d/inline, /a, /o (the first of its names). Only the last two have a place: from
+    // the end of /a's second piece to the beginning of /o's.
     assert_eq!((files.locality.count, files.locality.sum_bytes), (1, (3 << 20) - (40_960 + 4096)));
     // Inode 16 belongs to group 1, 11 to group 1 as well; their data lie in group 3.
     assert_eq!(files.split.known().map(|s| (s.files, s.split)), Some((2, 2)));
@@ -273,7 +276,8 @@ fn what_somebody_else_wrote_is_refused_by_place_or_carried() {
     }
     // Nobody can say what a later version means.
     assert!(read(None, Some("why"), None, 3).0.expect_err("version 3").to_string().contains("use a newer fsage"));
-    // Beyond the device, in a place of another file, of no length: a file system may have grown, or share what it does not say. It is carried.
+    // Beyond the device, in a place of another file, of no length: a file system may have grown, or share what it does
+    // not say. It is carried.
     let far = two((0, 1 << 61, 1 << 61), (1 << 62, 4096, 0));
     let options = SurveyOptions { map: MapOrder::of_side(4), ..SurveyOptions::default() };
     let carried = read(far, None, None, 2).0.expect("a list all the same");
@@ -323,7 +327,8 @@ fn a_unit_or_addresses_that_cannot_be_are_refused_by_place() {
             meta["blocks"]["span"] = serde_json::json!({ "start_bytes": start, "len_bytes": len })
         });
     }
-    let far = "blocks, span: the addresses in use end at byte 4611686018427387904, far beyond the device of a file system of 8388608 bytes";
+    let far = "blocks, span: the addresses in use end at byte 4611686018427387904, far beyond the device of a file \
+        system of 8388608 bytes";
     refused(far, &|meta| meta["blocks"]["span"]["len_bytes"] = (1u64 << 62).into());
     // The inode tables and the journal of a file system are no part of its size; and btrfs has addresses of its own.
     let sound = |change: &dyn Fn(&mut serde_json::Value)| {
@@ -423,7 +428,8 @@ fn any_list() -> impl Strategy<Value = Option<Vec<Written>>> {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 300, ..ProptestConfig::default() })]
 
-    /// Whatever the lists, the groups and the addresses are said to be: refused, or read, surveyed, shown, written and read as the same.
+    /// Whatever the lists, the groups and the addresses are said to be: refused, or read, surveyed, shown, written and
+    /// read as the same.
     #[test]
     fn any_lists_are_refused_or_have_a_layout(
         lists in proptest::collection::vec(any_list(), 4),

@@ -1,4 +1,5 @@
-//! What is mounted in a tree is not the tree's, and nothing that is the tree's is taken for mounted. A survey of the layout and a snapshot walk alike.
+//! What is mounted in a tree is not the tree's, and nothing that is the tree's is taken for mounted. A survey of the
+//! layout and a snapshot walk alike.
 
 use aging::snapshot::{Snapshot, TakeOptions, take_handle};
 use layout::{Survey, SurveyOptions, survey_handle};
@@ -154,7 +155,8 @@ impl FileSystem for Old {
     }
 
     posix::delegate! { |me| me.0 =>
-        now_ns, date_ns, pause_ns, run, contained, read_into, entries, drop_caches, generation, usage, extents, free_extents, environment, host_path
+        now_ns, date_ns, pause_ns, run, contained, read_into, entries, drop_caches, generation, usage, extents,
+        free_extents, environment, host_path
     }
 }
 

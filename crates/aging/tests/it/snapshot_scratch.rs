@@ -1,4 +1,5 @@
-//! Snapshots of a real ext4: generations tell a file from its successor under the same inode number, and inodes have groups.
+//! Snapshots of a real ext4: generations tell a file from its successor under the same inode number, and inodes have
+//! groups.
 
 use crate::sources::replay::Replayed;
 use aging::format::Reader;

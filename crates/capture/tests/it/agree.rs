@@ -1,5 +1,5 @@
-//! Two tracers on one run must tell the same: strace stops the program at each call and prints it, the recorder in the kernel watches
-//! both. Where they differ, one of them is wrong.
+//! Two tracers on one run must tell the same: strace stops the program at each call and prints it, the recorder in the
+//! kernel watches both. Where they differ, one of them is wrong.
 
 use crate::common;
 use crate::common::{Row, in_thread, may_record, record};
@@ -17,7 +17,8 @@ use trace::{Op, Paths, flag};
 /// Rows by thread, in order.
 type Threads = BTreeMap<u32, Vec<Row>>;
 
-/// Records a command under strace by the recorder in the kernel, and imports both. Rows by thread, of the threads that strace saw.
+/// Records a command under strace by the recorder in the kernel, and imports both. Rows by thread, of the threads that
+/// strace saw.
 fn both(command: &[OsString], directory: &Path) -> Option<(Threads, Threads)> {
     if !may_record() {
         return None;
@@ -54,7 +55,8 @@ fn both(command: &[OsString], directory: &Path) -> Option<(Threads, Threads)> {
 /// does not know an offset, `judge`'s row says so, and ours is not compared.
 fn comparable(row: &Row, judge: &Row) -> String {
     let e = &row.event;
-    // strace prints the end of a process after the kernel has closed what it had open: whose close of a pipe is the last is another's.
+    // strace prints the end of a process after the kernel has closed what it had open: whose close of a pipe is the
+    // last is another's.
     let unsure = if e.op == Op::Close && e.flags & flag::FOREIGN != 0 { flag::LAST } else { 0 };
     let path = |p: &Option<Vec<u8>>| p.as_ref().map_or("-".into(), |p| p.escape_ascii().to_string());
     format!(
@@ -141,7 +143,8 @@ fn agree_on_files(tool: &str, script: &str) {
         testkit::skip(format!("{tool} is not installed"));
         return;
     }
-    let made = "mkdir -p src/sub && for i in $(seq 60); do echo \"int f$i(void) { return $i; }\" > src/f$i.c; cp src/f$i.c src/sub/; done";
+    let made = "mkdir -p src/sub && for i in $(seq 60); do echo \"int f$i(void) { return $i; }\" > src/f$i.c; cp \
+        src/f$i.c src/sub/; done";
     let prepared = Command::new("sh").arg("-ec").arg(made).current_dir(directory.path()).status().expect("sh");
     assert!(prepared.success());
     let command = ["sh", "-ec", &format!("cd {} && {script}", directory.path().display())].map(OsString::from);
@@ -187,8 +190,9 @@ fn make() {
     agree_on_files("make", &format!("cd src && echo '{makefile}' > Makefile && make -s -j3"));
 }
 
-/// What is hard to record, one call at a time: the files must be the same too. (Two calls that overlap are told by strace in the order in
-/// which it came to see them, so there it may take a descriptor for what the number stood for before.)
+/// What is hard to record, one call at a time: the files must be the same too. (Two calls that overlap are told by
+/// strace in the order in which it came to see them, so there it may take a descriptor for what the number stood for
+/// before.)
 #[test]
 fn the_torture_program() {
     let run =
@@ -212,8 +216,9 @@ fn a_shell_script() {
          mv a/b a/d && cat a/d/f && (cd a/d && echo x >> f && ls -la . .. >/dev/null) && stat nothing; \
          cp -a a e && rm -r e && truncate -s 100 g && touch g && chmod 600 g && rmdir a/d/c && \
          for i in 1 2 3 4 5; do (for j in 1 2 3; do echo $i$j >> f$i; cat f$i > /dev/null; done) & done; wait; \
-         tail -c 3 g | od > /dev/null; dd if=g of=k bs=7 count=3 seek=2 conv=notrunc 2>/dev/null; sync k; find . -type f | sort | xargs wc > w; \
-         tar cf t.tar a && tar tf t.tar > /dev/null && gzip t.tar; exec 3<g; read x <&3; sh -c 'kill -9 $$'; exit 3",
+         tail -c 3 g | od > /dev/null; dd if=g of=k bs=7 count=3 seek=2 conv=notrunc 2>/dev/null; sync k; find . -type \
+         f | sort | xargs wc > w; tar cf t.tar a && tar tf t.tar > /dev/null && gzip t.tar; exec 3<g; read x <&3; sh \
+         -c 'kill -9 $$'; exit 3",
         directory.path().display()
     );
     agree(&["sh", "-c", &script], directory.path());
@@ -223,8 +228,8 @@ fn a_shell_script() {
 fn a_directory_renamed_while_it_is_used() {
     let directory = tempfile::tempdir().expect("a directory");
     let script = format!(
-        "cd {} && mkdir -p one/two && exec 5>one/two/file && cd one/two && mv ../../one ../../other && echo text >&5 && ls > list && \
-         cat list && pwd && cd .. && echo more >&5 && rm two/file && echo gone >&5",
+        "cd {} && mkdir -p one/two && exec 5>one/two/file && cd one/two && mv ../../one ../../other && echo text >&5 \
+         && ls > list && cat list && pwd && cd .. && echo more >&5 && rm two/file && echo gone >&5",
         directory.path().display()
     );
     agree(&["sh", "-c", &script], directory.path());

@@ -1,4 +1,5 @@
-//! What no system call shows: accesses through mappings and io_uring requests. The programs print what they did; that is the truth.
+//! What no system call shows: accesses through mappings and io_uring requests. The programs print what they did; that
+//! is the truth.
 
 use crate::common::{Recorded, Row, compiled, may_record, record_to};
 use std::ffi::OsString;

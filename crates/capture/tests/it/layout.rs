@@ -1,5 +1,5 @@
-//! The records' two definitions, in C and in Rust, must be one. The C header is read as text: the compiler that made the object read the
-//! same file.
+//! The records' two definitions, in C and in Rust, must be one. The C header is read as text: the compiler that made
+//! the object read the same file.
 
 use std::collections::BTreeMap;
 use trace::kernel::wire::{

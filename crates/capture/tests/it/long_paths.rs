@@ -1,16 +1,18 @@
-//! Files deep in a tree: their paths are told in whole as long as the kernel itself takes them, and beyond that the file is known
-//! without.
+//! Files deep in a tree: their paths are told in whole as long as the kernel itself takes them, and beyond that the
+//! file is known without.
 
 use crate::common::{Row, may_record, record};
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt;
 use trace::Op;
 
-/// Records a shell that makes `depth` directories named `name` in each other, and writes and reads a file in the last; the calls on it.
+/// Records a shell that makes `depth` directories named `name` in each other, and writes and reads a file in the last;
+/// the calls on it.
 fn in_a_deep_directory(name: &str, depth: u32) -> (Vec<u8>, Vec<Row>) {
     let directory = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a directory");
     let script = format!(
-        "i=0; while [ $i -lt {depth} ]; do mkdir {name}; cd -P {name}; i=$((i + 1)); done; echo text >deep; cat deep; rm deep"
+        "i=0; while [ $i -lt {depth} ]; do mkdir {name}; cd -P {name}; i=$((i + 1)); done; echo text >deep; cat deep; \
+         rm deep"
     );
     let argv: Vec<OsString> = ["sh", "-c", &script].map(Into::into).to_vec();
     let recorded = record(&argv, directory.path());

@@ -1,6 +1,7 @@
-//! A file that is made where one was removed is another file, also where the kernel gives it all that the other had: its inode's number
-//! and the addresses of inode, name and open file. XFS does so at once. On
-//! ext4, which passes over a number for some seconds, two calls of a million looked like it (seed 31 of the torture program with root directories).
+//! A file that is made where one was removed is another file, also where the kernel gives it all that the other had:
+//! its inode's number and the addresses of inode, name and open file. XFS does so at once. On
+//! ext4, which passes over a number for some seconds, two calls of a million looked like it (seed 31 of the torture
+//! program with root directories).
 
 use crate::common::{compiled, may_record, record_to};
 use posix::{Target, Workspace, WorkspaceOptions};

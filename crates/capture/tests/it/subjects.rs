@@ -1,5 +1,6 @@
-//! Whom the recorder records: processes that run already, control groups, whoever touches a mount, programs in a container, 32-bit
-//! programs. Each test's program works on files of names that nobody else uses, so that what is recorded can be told.
+//! Whom the recorder records: processes that run already, control groups, whoever touches a mount, programs in a
+//! container, 32-bit programs. Each test's program works on files of names that nobody else uses, so that what is
+//! recorded can be told.
 
 use crate::common::{Recorded, Row, compiled, import, may_record, record, record_while};
 use capture::{Options, Recorder};
@@ -80,7 +81,10 @@ fn processes_that_run_already_with_what_they_started_and_start() {
     let root = std::fs::canonicalize(directory.path()).expect("its path");
     let mut told = Told::shell(&root, |_| {});
     // A child that is there before the recording, and the descriptor it inherited.
-    told.tell("exec 7>inherited; echo 12345678 >&7; mkfifo go; (read x < go; echo child >&7; echo child > by_child) & child=$!; cd /");
+    told.tell(
+        "exec 7>inherited; echo 12345678 >&7; mkfifo go; (read x < go; echo child >&7; echo child > by_child) & \
+        child=$!; cd /",
+    );
     let mut stranger = Told::shell(&root, |_| {});
     let recorded = record_while(&Target::Processes(vec![told.pid()]), || {
         told.tell(&format!(
@@ -154,8 +158,8 @@ fn threads_of_a_process_that_runs_already() {
     assert!(opens.iter().all(|row| row.event.pid == pid && row.event.tid != pid), "{opens:?}");
 }
 
-/// Processes that end while they are taken in are not waited for: the recording ends with the last of them. A zombie's end was counted before it was
-/// wanted.
+/// Processes that end while they are taken in are not waited for: the recording ends with the last of them. A zombie's
+/// end was counted before it was wanted.
 #[test]
 fn who_has_ended_already_is_not_waited_for() {
     if !may_record() {
@@ -230,7 +234,8 @@ fn a_thread_that_makes_no_call() {
     let root = std::fs::canonicalize(directory.path()).expect("its path");
     let Some(program) = compiled(PROGRAM, &root) else { return };
     std::fs::write(root.join("told"), [0; 4096]).expect("written");
-    // Page by page, as what the cache keeps in one piece gets dirty in one; written back, as what is dirty already does not get dirty.
+    // Page by page, as what the cache keeps in one piece gets dirty in one; written back, as what is dirty already does
+    // not get dirty.
     let mut pages = std::fs::File::create(root.join("pages")).expect("a file");
     for _ in 0..16 {
         pages.write_all(&[0; 4096]).expect("written");
@@ -365,12 +370,14 @@ fn a_container_tells_paths_as_its_processes_see_them() {
     }
     let directory = tempfile::tempdir().expect("a directory");
     let root = std::fs::canonicalize(directory.path()).expect("its path");
-    // Where the root was goes below a directory of our own, which the container sees by the same name: another name might be taken.
+    // Where the root was goes below a directory of our own, which the container sees by the same name: another name
+    // might be taken.
     let beside = tempfile::tempdir().expect("a directory");
     let own = std::fs::canonicalize(beside.path()).expect("its path");
     ["old", "box"].iter().for_each(|name| std::fs::create_dir(own.join(name)).expect("a directory"));
     let script = format!(
-        "mount --rbind / {0}; cd {0}; pivot_root . {0}{1}/old; cd /; umount -l {1}/old; cd {1}/box; echo x > inside; cat inside {1}/box/inside",
+        "mount --rbind / {0}; cd {0}; pivot_root . {0}{1}/old; cd /; umount -l {1}/old; cd {1}/box; echo x > inside; \
+         cat inside {1}/box/inside",
         root.display(),
         own.display()
     );
@@ -400,7 +407,8 @@ fn a_program_under_another_root_directory() {
     let root = std::fs::canonicalize(directory.path()).expect("its path");
     // What is inside of the root is named from outside: one tree of names for all processes.
     let program = format!(
-        "import os\nos.chroot('{0}')\nos.chdir('/')\nopen('/absolute', 'w').write('x')\nopen('relative', 'w').write('y')\n\
+        "import os\nos.chroot('{0}')\nos.chdir('/')\nopen('/absolute', 'w').write('x')\nopen('relative', \
+         'w').write('y')\n\
          os.rename('/absolute', '/moved')\nos.stat('moved')\n",
         root.display()
     );
@@ -425,7 +433,8 @@ fn calls_by_the_32_bit_entry_and_unknown_numbers_are_counted() {
     let directory = tempfile::tempdir().expect("a directory");
     // getpid by the 32-bit entry (20 there, writev here), and a number no kernel knows.
     let source = "#include <unistd.h>\n#include <sys/syscall.h>\n\
-        int main(void) { int r; for (int i = 0; i < 3; i++) __asm__ volatile(\"int $0x80\" : \"=a\"(r) : \"a\"(20) : \"memory\");\n\
+        int main(void) \
+        { int r; for (int i = 0; i < 3; i++) __asm__ volatile(\"int $0x80\" : \"=a\"(r) : \"a\"(20) : \"memory\");\n\
         syscall(500); syscall(4000); return r == getpid() ? 0 : 1; }\n";
     let Some(program) = compiled(source, directory.path()) else { return };
     let recorded: Recorded = record(&[program], directory.path());

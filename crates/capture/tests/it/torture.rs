@@ -1,4 +1,5 @@
-//! The torture program under the recorder in the kernel. What is compared, and with what: `crates/trace/tests/it/torture/harness.rs`.
+//! The torture program under the recorder in the kernel. What is compared, and with what:
+//! `crates/trace/tests/it/torture/harness.rs`.
 //!
 //! The quick settings run here. The long ones, by hand, as root:
 //!
@@ -8,7 +9,8 @@ use crate::harness::{Run, hold};
 use capture::{Kernel, Options};
 use trace::agree::Agreement;
 
-/// Records in the kernel and holds it against the truth; `None` where that cannot be done, for which the test is skipped.
+/// Records in the kernel and holds it against the truth; `None` where that cannot be done, for which the test is
+/// skipped.
 fn in_the_kernel(run: Run) -> Option<Agreement> {
     hold(run, &mut testkit::have(Kernel::find(Options::default()))?)
 }

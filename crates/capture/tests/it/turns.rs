@@ -58,7 +58,8 @@ fn each_wait_has_the_waker_and_the_time_that_the_program_noted() {
             }
             _ => false,
         };
-        // Somebody who wakes another may be held up, so that the wait ends where the program cannot see it: but never without a turn.
+        // Somebody who wakes another may be held up, so that the wait ends where the program cannot see it: but never
+        // without a turn.
         let turns: Vec<&Turn> = recorded.schedule.iter().filter(fits).collect();
         assert_eq!(turns.len(), 1, "{kind} of {tid}, woken by {waker:?} between {from} and {to}: {turns:?}");
     }

@@ -58,8 +58,8 @@ pub fn run(args: Args) -> failure::Result<ExitCode> {
     show(&result_args, &job, &result, series.as_ref(), &benchmarks, kept, mended)
 }
 
-/// Makes the target ready: new (its image written out where benchmarks are to compare it), or as the run that is resumed left it.
-/// `packed` is where a laboratory's image goes before it is compressed.
+/// Makes the target ready: new (its image written out where benchmarks are to compare it), or as the run that is
+/// resumed left it. `packed` is where a laboratory's image goes before it is compressed.
 fn open(job: &Job, packed: Option<PathBuf>, written: bool) -> failure::Result<Box<dyn Site>> {
     let keep = job.keep.as_ref();
     let image = keep.and_then(|keep| keep.image(job.resume.is_some())).or(packed.map(Image::New));
@@ -159,8 +159,8 @@ fn sync(fs: &mut dyn FileSystem) -> failure::Result<()> {
     Ok(())
 }
 
-/// Where the state is written: with a result directory and a tree that stays, and not without. A laboratory is in memory: it
-/// cannot be gone on with.
+/// Where the state is written: with a result directory and a tree that stays, and not without. A laboratory is in
+/// memory: it cannot be gone on with.
 fn state_place(job: &Job, site: &dyn Site) -> failure::Result<Option<(PathBuf, SessionState)>> {
     let (Some(keep), Some(results), Some(workspace)) = (&job.keep, &job.results, site.workspace()) else {
         return Ok(None);
@@ -266,8 +266,8 @@ fn show(
     let mut document: Document = aging::present::age(result);
     if let Some(mended) = mended.filter(|m| *m != Reconciled::default()) {
         document.paragraph(format!(
-            "On resumption {} names were moved back, {} made after the checkpoint removed, {} made again and {} given their \
-             length.",
+            "On resumption {} names were moved back, {} made after the checkpoint removed, {} made again and {} given \
+             their length.",
             mended.moved, mended.removed, mended.made, mended.resized
         ));
     }

@@ -15,8 +15,8 @@ use workload::{BenchResult, Parameters, Place, Repeat, scan, seqfile};
 
 /// Run a benchmark on targets side by side, or hold results against each other.
 ///
-/// Rounds run in random order, interleaved over targets; caches are dropped before every phase, and are said to be cold only
-/// where that was verified. Rates of phases that write include the write-back.
+/// Rounds run in random order, interleaved over targets; caches are dropped before every phase, and are said to be cold
+/// only where that was verified. Rates of phases that write include the write-back.
 #[derive(clap::Args, Debug)]
 #[command(
     args_conflicts_with_subcommands = true,
@@ -51,12 +51,13 @@ enum Benchmark {
 
 /// Sequential performance by file size: create, read, overwrite, delete.
 ///
-/// A given amount of data is cut into files of each size (Seltzer et al., USENIX 1995). Works in a directory of its own in each
-/// target, and removes it. Run it in a directory on an aged file system, or on a fresh one. The write-back is that of the whole
-/// file system: what others write to it meanwhile is in the time.
+/// A given amount of data is cut into files of each size (Seltzer et al., USENIX 1995). Works in a directory of its own
+/// in each target, and removes it. Run it in a directory on an aged file system, or on a fresh one. The write-back is
+/// that of the whole file system: what others write to it meanwhile is in the time.
 #[derive(clap::Args, Debug)]
 struct SeqfileArgs {
-    /// Directories, scratch file systems (as root): ext4:8G, xfs:8G, btrfs:8G, or those of the laboratory: ffs:OPTIONS@DRIVE.
+    /// Directories, scratch file systems (as root): ext4:8G, xfs:8G, btrfs:8G, or those of the laboratory:
+    /// ffs:OPTIONS@DRIVE.
     #[arg(value_name = "TARGET", required = true, value_parser = target::parse)]
     targets: Vec<Target>,
     /// Data that the files of one size hold together.
@@ -79,8 +80,8 @@ struct SeqfileArgs {
 
 /// Read (and overwrite) the recently modified files of a tree that is there.
 ///
-/// Smith and Seltzer, USENIX 1996: the files modified last, directory by directory, from cold caches. Only reads, unless --overwrite is
-/// given; and only a tree that `fsage age` made is ever overwritten.
+/// Smith and Seltzer, USENIX 1996: the files modified last, directory by directory, from cold caches. Only reads,
+/// unless --overwrite is given; and only a tree that `fsage age` made is ever overwritten.
 #[derive(clap::Args, Debug)]
 struct HotfilesArgs {
     /// Directories holding a tree each, or images in the laboratory (ffs:image=FILE).
@@ -109,8 +110,8 @@ struct HotfilesArgs {
 
 /// Read a whole tree that is there, as grep -r does.
 ///
-/// Directories are read, and files opened, read to their end and closed, in the order the file system lists them, from cold caches.
-/// Writes nothing.
+/// Directories are read, and files opened, read to their end and closed, in the order the file system lists them, from
+/// cold caches. Writes nothing.
 #[derive(clap::Args, Debug)]
 struct ScanArgs {
     /// Directories holding a tree each, or images in the laboratory (ffs:image=FILE).
@@ -190,8 +191,8 @@ fn in_virtual_time(targets: &[Target]) -> bool {
     targets.iter().all(|target| matches!(target, Target::Lab(_)))
 }
 
-/// Runs a benchmark that makes files of its own, in a directory of its own on each target. A log, where it keeps one, lies on the
-/// target of the same place in `logs`.
+/// Runs a benchmark that makes files of its own, in a directory of its own on each target. A log, where it keeps one,
+/// lies on the target of the same place in `logs`.
 fn on_targets(parameters: &Parameters, targets: &[Target], logs: &[Target]) -> failure::Result<BenchResult> {
     let benchmark = parameters.benchmark();
     benchmark.check()?;

@@ -13,8 +13,9 @@ use std::process::ExitCode;
 /// What is live is moved out of segments that have room to gain, oldest files first, until cleaning gains no more: what
 /// lfs_cleanerd does for a mounted one. An image that was not unmounted is rolled forward first.
 ///
-/// This is done to a copy, which is checked and then takes the image's place: if anything goes wrong, the image is as it was.
-/// With --in-place it is written to where it is; nothing live is overwritten, and two checkpoints end each step.
+/// This is done to a copy, which is checked and then takes the image's place: if anything goes wrong, the image is as
+/// it was. With --in-place it is written to where it is; nothing live is overwritten, and two checkpoints end each
+/// step.
 #[derive(clap::Args, Debug)]
 #[command(after_help = "\
 Examples:

@@ -13,12 +13,12 @@ use std::process::ExitCode;
 
 /// Copy files out of an FFS or LFS image, or into one, without mounting it.
 ///
-/// Modes, times, links, symbolic links, holes, and into an image owners and devices, are preserved. Nothing that is there is
-/// overwritten, unless --overwrite says so.
+/// Modes, times, links, symbolic links, holes, and into an image owners and devices, are preserved. Nothing that is
+/// there is overwritten, unless --overwrite says so.
 ///
-/// Into an image, files are copied to a copy of it, which is checked and then takes its place: if anything goes wrong, the image
-/// is as it was. With --in-place it is written to where it is, in an order that `fsage fsck` can repair from (FFS), or
-/// the next mount (LFS). An LFS image that was not unmounted is rolled forward first.
+/// Into an image, files are copied to a copy of it, which is checked and then takes its place: if anything goes wrong,
+/// the image is as it was. With --in-place it is written to where it is, in an order that `fsage fsck` can repair from
+/// (FFS), or the next mount (LFS). An LFS image that was not unmounted is rolled forward first.
 #[derive(clap::Args, Debug)]
 #[command(override_usage = "fsage cp [OPTIONS] <FROM>... <TO>")]
 #[command(after_help = "\
@@ -32,15 +32,15 @@ Examples:
 
 Exit codes: 0 copied, 1 copied but for symbolic links that are damaged in the image, 4 a damaged image.")]
 pub struct Args {
-    /// What is copied, and where it goes: files and IMAGE:/PATH, or IMAGE:/PATH and a path. In a directory that is there
-    /// everything keeps its name.
+    /// What is copied, and where it goes: files and IMAGE:/PATH, or IMAGE:/PATH and a path. In a directory that is
+    /// there everything keeps its name.
     #[arg(value_names = ["FROM", "TO"], required = true, num_args = 2..)]
     paths: Vec<OsString>,
     /// Out of an image: give files their owners; needs root.
     #[arg(long)]
     owners: bool,
-    /// Out of an image, with --owners: make devices, and keep setuid and setgid bits. Only for an image that you trust: otherwise
-    /// both are left out, and counted.
+    /// Out of an image, with --owners: make devices, and keep setuid and setgid bits. Only for an image that you trust:
+    /// otherwise both are left out, and counted.
     #[arg(long, requires = "owners")]
     special: bool,
     /// Out of an FFS image: use a group's copy of the superblock where the standard one is damaged.
@@ -58,8 +58,8 @@ pub struct Args {
     /// Into an FFS image: allocation policies (noswitch,dirpref,root; default: 4.4BSD's).
     #[arg(long, value_name = "WORDS", value_parser = values::ffs_policy)]
     policy: Option<ffs::policy::Options>,
-    /// Into an image: when it is done, seconds since 1970 (default: now). Files modified later get this time, and every file
-    /// was last read when it was modified: same files, same bytes.
+    /// Into an image: when it is done, seconds since 1970 (default: now). Files modified later get this time, and every
+    /// file was last read when it was modified: same files, same bytes.
     #[arg(long, value_name = "SECONDS", allow_negative_numbers = true)]
     time: Option<i64>,
     #[command(flatten)]

@@ -13,10 +13,11 @@ use trace::profile::Reader;
 
 /// Crash a laboratory file system at every moment, recover it, and say what is lost.
 ///
-/// Sequences of operations run on the target. Wherever the power may fail, the disk is put together as the drive may have left it:
-/// writes under way and writes in its cache are there, are not, or are torn between sectors. Each state is recovered (fsck for FFS, or
-/// replaying its log; rolling forward for LFS), checked, and held against what had happened and what was promised. Recovery is crashed too. A failure is made as
-/// short as it can be, and shown with the command that makes it again.
+/// Sequences of operations run on the target. Wherever the power may fail, the disk is put together as the drive may
+/// have left it: writes under way and writes in its cache are there, are not, or are torn between sectors. Each state
+/// is recovered (fsck for FFS, or replaying its log; rolling forward for LFS), checked, and held against what had
+/// happened and what was promised. Recovery is crashed too. A failure is made as short as it can be, and shown with the
+/// command that makes it again.
 #[derive(clap::Args, Debug)]
 #[command(after_help = "\
 Examples:
@@ -35,7 +36,8 @@ pub struct Args {
     /// Crash this recording instead: its state is made, then its calls in their order.
     #[arg(long, value_name = "W.workload")]
     workload: Option<PathBuf>,
-    /// Crash these operations instead, as in 'create a; write a 0 4096; fsync a'; with --workload on the state that it begins with.
+    /// Crash these operations instead, as in 'create a; write a 0 4096; fsync a'; with --workload on the state that it
+    /// begins with.
     #[arg(long, value_name = "OPERATIONS")]
     ops: Option<String>,
     /// Make one state again, as in 12.3, or 12.3/1.0 for a crash of its recovery.

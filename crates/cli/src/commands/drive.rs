@@ -1,4 +1,5 @@
-//! `fsage drive`: list, describe and validate models of drives; make them from DiskSim's parameters, measured traces, and timed reads.
+//! `fsage drive`: list, describe and validate models of drives; make them from DiskSim's parameters, measured traces,
+//! and timed reads.
 
 use crate::failure;
 use crate::output::{self, ResultArgs};
@@ -94,7 +95,8 @@ struct Import {
 struct Extract {
     /// A trace in DiskSim's validation format: `R|W ACTION LBN SECTORS RESPONSE THINK` a line, times in microseconds.
     trace: PathBuf,
-    /// The drive to begin with: a disk's key, or the path of its .toml file. Its geometry is kept. Without it, the geometry is a guess.
+    /// The drive to begin with: a disk's key, or the path of its .toml file. Its geometry is kept. Without it, the
+    /// geometry is a guess.
     #[arg(long, value_name = "DRIVE")]
     from: Option<String>,
     /// The seed of the order in which figures are tried.

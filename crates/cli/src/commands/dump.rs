@@ -8,8 +8,8 @@ use std::process::ExitCode;
 
 /// Show a structure of an FFS or LFS image: superblock, groups or segments, inode, directory, free map, ifile.
 ///
-/// What it is, is found out. Of an LFS image that was not unmounted, segments, ifile, inodes and directories are shown as roll-forward
-/// makes them; with --checkpoint as of the checkpoint.
+/// What it is, is found out. Of an LFS image that was not unmounted, segments, ifile, inodes and directories are shown
+/// as roll-forward makes them; with --checkpoint as of the checkpoint.
 #[derive(clap::Args, Debug)]
 #[command(after_help = "\
 Examples:
@@ -24,7 +24,8 @@ pub struct Args {
     /// What to show.
     #[arg(value_enum, default_value_t = What::Superblock)]
     what: What,
-    /// Which one: a group's or segment's number; an inode's number, or a path from the root (default: the root directory).
+    /// Which one: a group's or segment's number; an inode's number, or a path from the root (default: the root
+    /// directory).
     which: Option<PathBuf>,
     /// FFS: use a group's copy of the superblock where the standard one is damaged.
     #[arg(long)]

@@ -15,8 +15,8 @@ use units::show;
 
 /// Write a profile in a text format that other tools read, or without its names.
 ///
-/// fio's logs name files without directories: run fio in an empty directory, after the script that the format fio-files gives has made there
-/// what the log only reads.
+/// fio's logs name files without directories: run fio in an empty directory, after the script that the format fio-files
+/// gives has made there what the log only reads.
 #[derive(clap::Args, Debug)]
 #[command(after_help = "\
 Examples:
@@ -34,8 +34,8 @@ pub struct Args {
     /// Where it goes (default: standard output).
     #[arg(long, short, value_name = "FILE")]
     output: Option<PathBuf>,
-    /// Write a workload profile again with every name hidden: of files, of links' targets, of command, host and devices. Its structure and
-    /// the names' lengths stay, equal names stay equal; the key is random and not kept.
+    /// Write a workload profile again with every name hidden: of files, of links' targets, of command, host and
+    /// devices. Its structure and the names' lengths stay, equal names stay equal; the key is random and not kept.
     #[arg(long, conflicts_with = "format", requires = "output")]
     anonymise: bool,
 }

@@ -19,19 +19,21 @@ use units::show;
 
 /// Check an FFS or LFS image, and repair FFS if asked.
 ///
-/// Of an LFS image the log is rolled forward in memory; then everything live is compared with the usage table, the inode map, the
-/// summaries and the counters. It is never changed.
+/// Of an LFS image the log is rolled forward in memory; then everything live is compared with the usage table, the
+/// inode map, the summaries and the counters. It is never changed.
 ///
-/// FFS: the five phases of BSD's fsck: blocks and sizes, path names, connectivity, link counts, cylinder groups. A repair loses
-/// nothing that can still be reached: blocks that two files have are copied, what has lost its name goes to lost+found.
+/// FFS: the five phases of BSD's fsck: blocks and sizes, path names, connectivity, link counts, cylinder groups. A
+/// repair loses nothing that can still be reached: blocks that two files have are copied, what has lost its name goes
+/// to lost+found.
 ///
-/// --background checks an FFS image of Soft Updates (softdep) that was not unmounted, as a system in use would: it is mounted as it is, a snapshot is taken and
-/// checked, and space, inodes and links that a crash has left behind are given back by the file system itself. What has no name goes. It changes the image
-/// itself, and stops where more is wrong than a crash of Soft Updates leaves. Of a target the time is told at which the file system can be used, and at which the
-/// check has ended; its image stays as it is.
+/// --background checks an FFS image of Soft Updates (softdep) that was not unmounted, as a system in use would: it is
+/// mounted as it is, a snapshot is taken and checked, and space, inodes and links that a crash has left behind are
+/// given back by the file system itself. What has no name goes. It changes the image itself, and stops where more is
+/// wrong than a crash of Soft Updates leaves. Of a target the time is told at which the file system can be used, and at
+/// which the check has ended; its image stays as it is.
 ///
-/// Of a laboratory target (ffs:image=disk.img@st39102lw) the disk is checked in virtual time: each read and write goes through the drive, the buffer cache and the
-/// processor of the target, and the result says how long it took.
+/// Of a laboratory target (ffs:image=disk.img@st39102lw) the disk is checked in virtual time: each read and write goes
+/// through the drive, the buffer cache and the processor of the target, and the result says how long it took.
 #[derive(clap::Args, Debug)]
 #[command(after_help = "\
 Examples:
@@ -43,9 +45,10 @@ Examples:
   fsage fsck ffs:softdep,image=disk.img@st39102lw --background      until when it takes
   fsage fsck ffs:image=disk.img,machine=pentium-120@st39102lw      how long it takes on that machine and drive
 
-Exit codes: 0 clean, or reverted; 1 problems were found: repaired or given back where that was asked for, as fsck(8) says it, \
-otherwise left as they were (the last line says which); 3 in use; 4 no file system, not what the file is of, or (--background) \
-more than it puts right. Other codes of fsck(8) are not used: problems that are left are 1 and not 4.")]
+Exit codes: 0 clean, or reverted; 1 problems were found: repaired or given back where that was asked for, as fsck(8) \
+says it, otherwise left as they were (the last line says which); 3 in use; 4 no file system, not what the file is of, \
+or (--background) more than it puts right. Other codes of fsck(8) are not used: problems that are left are 1 and not \
+4.")]
 pub struct Args {
     /// An unmounted image file or device, or a laboratory target.
     image: PathBuf,

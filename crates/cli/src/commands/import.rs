@@ -20,10 +20,11 @@ use units::show;
 
 /// Make a profile of a text another tool wrote, or of a recording that was cut off.
 ///
-/// What the text is, is told by its content. strace must have been given -f -ttt -T, better -yy -s0 as well. Names that the trace
-/// implies become its snapshot; --snapshot adds what was really there.
+/// What the text is, is told by its content. strace must have been given -f -ttt -T, better -yy -s0 as well. Names that
+/// the trace implies become its snapshot; --snapshot adds what was really there.
 ///
-/// A spool that `fsage record` left (W.spool: it was killed, or could not make the profile) is recognised as well, and stays.
+/// A spool that `fsage record` left (W.spool: it was killed, or could not make the profile) is recognised as well, and
+/// stays.
 #[derive(clap::Args, Debug)]
 #[command(after_help = "\
 Examples:
@@ -204,8 +205,8 @@ fn say(path: &Path, meta: &Meta, summary: &Summary) {
     }
     if summary.unread_names > 0 {
         progress::note(&format!(
-            "{} paths are addresses in the traced process's memory: which files they name is not known. perf prints names with \
-             its BPF program (perf 6.6 and later) or the vfs_getname probe",
+            "{} paths are addresses in the traced process's memory: which files they name is not known. perf prints \
+             names with its BPF program (perf 6.6 and later) or the vfs_getname probe",
             show::count(summary.unread_names)
         ));
     }

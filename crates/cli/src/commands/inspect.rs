@@ -34,8 +34,8 @@ pub struct Args {
     /// Show how long calls took instead, by operation: mean, quantiles, and time running and blocked where it is known.
     #[arg(long, conflicts_with_all = ["rows", "snapshot"])]
     latency: bool,
-    /// Compare the tree below a directory with what a workload profile leads to: its snapshot with its trace applied. Exit
-    /// status 1 if they differ.
+    /// Compare the tree below a directory with what a workload profile leads to: its snapshot with its trace applied.
+    /// Exit status 1 if they differ.
     #[arg(long, value_name = "DIR", conflicts_with_all = ["rows", "snapshot", "latency"])]
     against: Option<PathBuf>,
     #[command(flatten)]

@@ -1,4 +1,5 @@
-//! `fsage layout TARGET`, `fsage layout --compare A B` and `fsage layout --series FILE...`; a snapshot with block lists may stand for a target.
+//! `fsage layout TARGET`, `fsage layout --compare A B` and `fsage layout --series FILE...`; a snapshot with block lists
+//! may stand for a target.
 
 use crate::output::{self, ResultArgs};
 use crate::{failure, images, progress, target};
@@ -14,11 +15,12 @@ use std::process::ExitCode;
 
 /// Show how a file system has placed its files, and what is left of its free space.
 ///
-/// Reads a mounted directory tree (FIEMAP, GETFSMAP, btrfs's trees), or an unmounted image or device with ext2, ext3, ext4, UFS1,
-/// UFS2 or LFS; changes nothing. As root, more figures are available; what is not is said with the reason. Of a snapshot that
-/// `fsage snapshot --blocks` took it shows the layout of that moment, without free space.
+/// Reads a mounted directory tree (FIEMAP, GETFSMAP, btrfs's trees), or an unmounted image or device with ext2, ext3,
+/// ext4, UFS1, UFS2 or LFS; changes nothing. As root, more figures are available; what is not is said with the reason.
+/// Of a snapshot that `fsage snapshot --blocks` took it shows the layout of that moment, without free space.
 ///
-/// With --series, shows what surveys over time have: those that fsage age took while it aged a file system, or the snapshots of a tree.
+/// With --series, shows what surveys over time have: those that fsage age took while it aged a file system, or the
+/// snapshots of a tree.
 #[derive(clap::Args, Debug)]
 #[command(after_help = "\
 Examples:
@@ -38,7 +40,8 @@ pub struct Args {
     /// Compare two surveys: files that -o wrote, or targets to survey now.
     #[arg(long, num_args = 2, value_names = ["A", "B"], conflicts_with = "target")]
     compare: Option<Vec<PathBuf>>,
-    /// Show surveys over time: one file in full, several over each other. Snapshots of one directory, oldest first, are one series.
+    /// Show surveys over time: one file in full, several over each other. Snapshots of one directory, oldest first, are
+    /// one series.
     #[arg(long, num_args = 1.., value_name = "FILE", conflicts_with_all = ["target", "compare"])]
     series: Option<Vec<PathBuf>>,
     /// With --series: a benchmark of each file system when it was fresh (fsage bench -o), as many as series.

@@ -16,8 +16,8 @@ use system::{Apart, SystemProfile, SystemProfileError};
 
 /// Measure what elementary operations cost on a target: its system profile.
 ///
-/// Calls are made as programs make them: on many files, kinds interleaved, in random order, every call timed. As root, caches are
-/// dropped and verified; otherwise files are evicted one by one and what cannot be verified is marked.
+/// Calls are made as programs make them: on many files, kinds interleaved, in random order, every call timed. As root,
+/// caches are dropped and verified; otherwise files are evicted one by one and what cannot be verified is marked.
 #[derive(clap::Args, Debug)]
 #[command(after_help = "\
 Examples:
@@ -26,7 +26,8 @@ Examples:
   fsage measure 'xfs:8G,-m reflink=0' -o xfs.system
   fsage measure ext4:8G --check --overwrite")]
 pub struct Args {
-    /// A directory, a scratch file system (as root): ext4:8G, xfs:8G, btrfs:8G, or one of the laboratory: ffs:OPTIONS@DRIVE.
+    /// A directory, a scratch file system (as root): ext4:8G, xfs:8G, btrfs:8G, or one of the laboratory:
+    /// ffs:OPTIONS@DRIVE.
     #[arg(value_parser = target::parse)]
     target: Target,
     /// At most a minute: fewer rounds, smaller files (the default).
@@ -38,8 +39,9 @@ pub struct Args {
     /// Time to stay within, by the target's clock: 45s, 5m (default: 45s quick, 5m full; 6h and 24h of virtual time).
     #[arg(long, value_name = "TIME", value_parser = values::span_ns)]
     budget: Option<u64>,
-    /// Measure twice, and say how far the two profiles are apart; the second is written beside the first, as NAME-again.system, so that
-    /// `fsage predict` can show what that makes of a total. Exit with 1 where the median over the entries is above 10 %.
+    /// Measure twice, and say how far the two profiles are apart; the second is written beside the first, as
+    /// NAME-again.system, so that `fsage predict` can show what that makes of a total. Exit with 1 where the median
+    /// over the entries is above 10 %.
     #[arg(long)]
     check: bool,
     /// The name used in tables (default: the target).

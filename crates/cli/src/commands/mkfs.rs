@@ -128,8 +128,8 @@ struct FfsArgs {
 /// What a new file system begins with.
 #[derive(clap::Args, Debug)]
 struct Populate {
-    /// When it is made, seconds since 1970 (default: now). With --populate, files modified later get this time, and every
-    /// file was last read when it was modified.
+    /// When it is made, seconds since 1970 (default: now). With --populate, files modified later get this time, and
+    /// every file was last read when it was modified.
     #[arg(long, value_name = "SECONDS", allow_negative_numbers = true)]
     time: Option<i64>,
     /// Make lost+found.
@@ -222,7 +222,8 @@ struct Opened {
     store: FileStore,
     /// It is all zeros.
     blank: bool,
-    /// A new file, which takes its place when the file system is in it: half of one is worse than none. A device is there already.
+    /// A new file, which takes its place when the file system is in it: half of one is worse than none. A device is
+    /// there already.
     whole: Option<Output>,
 }
 

@@ -14,13 +14,15 @@ use std::process::{Command, ExitCode, Stdio};
 
 /// Mount an FFS or LFS image, or a laboratory's file system, on a directory.
 ///
-/// It is served by this program (FUSE), with real bytes and in real time, until `fsage umount DIR`, umount(8), or SIGINT or SIGTERM to
-/// the program, which all leave the image as a clean unmount does. Killed with SIGKILL it leaves an image that `fsage fsck` repairs
-/// (a log repairs itself when it is mounted; Soft Updates are used at once and checked meanwhile), and in which is what was put there with fsync(2); the next run of fsage takes the dead mount
+/// It is served by this program (FUSE), with real bytes and in real time, until `fsage umount DIR`, umount(8), or
+/// SIGINT or SIGTERM to the program, which all leave the image as a clean unmount does. Killed with SIGKILL it leaves
+/// an image that `fsage fsck` repairs (a log repairs itself when it is mounted; Soft Updates are used at once and
+/// checked meanwhile), and in which is what was put there with fsync(2); the next run of fsage takes the dead mount
 /// away.
 ///
-/// As root everybody may use it, as the permissions of its files say. Other users need fusermount3 of the system (package fuse3); it is
-/// then theirs alone, and permissions are not checked, unless they ask for --allow-other and /etc/fuse.conf has user_allow_other.
+/// As root everybody may use it, as the permissions of its files say. Other users need fusermount3 of the system
+/// (package fuse3); it is then theirs alone, and permissions are not checked, unless they ask for --allow-other and
+/// /etc/fuse.conf has user_allow_other.
 #[derive(clap::Args, Debug)]
 #[command(after_help = "\
 Examples:
@@ -32,7 +34,8 @@ Examples:
   fsage mount --snapshot today disk.img mnt  mnt/.snap/today is an image of the disk as it was
   fsage umount mnt
 
-Exit codes: 0 mounted (with --foreground: unmounted, and everything is written), 3 it cannot be mounted here, or is in use, 4 no file system, or not a clean one.")]
+Exit codes: 0 mounted (with --foreground: unmounted, and everything is written), 3 it cannot be mounted here, or is in \
+use, 4 no file system, or not a clean one.")]
 pub struct Args {
     /// An image file or block device, or a laboratory target.
     image: PathBuf,
@@ -47,20 +50,22 @@ pub struct Args {
     /// Everybody may use it, as the permissions of its files say: always so for root.
     #[arg(long)]
     allow_other: bool,
-    /// Wait for the disk at each write that the file system waits for, not only at fsync: safe against a power failure of this machine, and slow.
+    /// Wait for the disk at each write that the file system waits for, not only at fsync: safe against a power failure
+    /// of this machine, and slow.
     #[arg(long)]
     ordered: bool,
     /// Memory for blocks that are not written yet.
     #[arg(long, value_name = "SIZE", default_value = "64M", value_parser = values::size)]
     cache: u64,
-    /// Before anything else take a snapshot of an FFS: the file .snap/NAME shows the whole file system as it is then, whatever is done later.
-    /// Remove it like any file. There is one at a time.
+    /// Before anything else take a snapshot of an FFS: the file .snap/NAME shows the whole file system as it is then,
+    /// whatever is done later. Remove it like any file. There is one at a time.
     #[arg(long, value_name = "NAME", conflicts_with = "read_only", value_parser = name)]
     snapshot: Option<String>,
     /// Threads that answer the kernel.
     #[arg(long, value_name = "N", default_value_t = 2, value_parser = clap::value_parser!(u16).range(1..=64))]
     threads: u16,
-    /// Add messages to FILE when it is in the background: what cannot be read or written, and where, and what a check beside the mount has found. Otherwise nobody sees them.
+    /// Add messages to FILE when it is in the background: what cannot be read or written, and where, and what a check
+    /// beside the mount has found. Otherwise nobody sees them.
     #[arg(long, value_name = "FILE", conflicts_with = "foreground")]
     log: Option<PathBuf>,
     /// Says on standard output that it is mounted: for the process that has started this one.

@@ -21,11 +21,12 @@ use trace::profile::Reader;
 
 /// Predict a workload on systems: ranking with intervals, probability of being fastest, and where the time goes.
 ///
-/// Five lines answer: which system, by how much, why, how sure, what to do next. --details shows the rest. Several workloads make a
-/// table of workloads and systems.
+/// Five lines answer: which system, by how much, why, how sure, what to do next. --details shows the rest. Several
+/// workloads make a table of workloads and systems.
 ///
-/// Totals are time in the file system: the sum of the latencies of the workload's modelled calls, from a stated cache state. Of a recording by
-/// the recorder in the kernel, how long the program takes in all is predicted too: its threads compute, call and wait for each other again.
+/// Totals are time in the file system: the sum of the latencies of the workload's modelled calls, from a stated cache
+/// state. Of a recording by the recorder in the kernel, how long the program takes in all is predicted too: its threads
+/// compute, call and wait for each other again.
 #[derive(clap::Args, Debug)]
 #[command(after_help = "\
 Examples:
@@ -39,17 +40,20 @@ Examples:
   fsage predict web.workload ext4.system --cache-sizes 64M,256M,1G,4G
   fsage predict web.workload data.system --here /mnt/data --rescale")]
 pub struct Args {
-    /// Workload profiles (directories), then system profiles: files, or bundled ones by name (ext4, or bundled:ext4; bundled: all).
+    /// Workload profiles (directories), then system profiles: files, or bundled ones by name (ext4, or bundled:ext4;
+    /// bundled: all).
     #[arg(value_names = ["W.workload", "S.system"], required = true, num_args = 2..)]
     inputs: Vec<PathBuf>,
     /// Show everything: every call type, cost, directory, cache and warning.
     #[arg(long)]
     details: bool,
-    /// Show which elementary operations set two systems apart: names as in the ranking, of their files, or what they begin with.
+    /// Show which elementary operations set two systems apart: names as in the ranking, of their files, or what they
+    /// begin with.
     #[arg(long, num_args = 2, value_names = ["A", "B"])]
     explain: Option<Vec<String>>,
-    /// Replay the workload on this target, which the profile of the fastest system is of, and print the error beside the prediction;
-    /// NAME=TARGET for another system's. Exit with 1 where the prediction's interval does not hold the replays' median.
+    /// Replay the workload on this target, which the profile of the fastest system is of, and print the error beside
+    /// the prediction; NAME=TARGET for another system's. Exit with 1 where the prediction's interval does not hold the
+    /// replays' median.
     #[arg(long, value_name = "[NAME=]TARGET", conflicts_with_all = ["stages_in", "initial", "pace"])]
     check: Option<String>,
     /// Replays of --check.
@@ -58,12 +62,13 @@ pub struct Args {
     /// What if the data cache had this size (16G) on every system?
     #[arg(long, value_name = "SIZE", value_parser = values::size)]
     cache: Option<u64>,
-    /// Predict with data caches of these sizes as well (64M,256M,1G; none: of none), for how the total and the misses depend on it. Reports (--html,
-    /// -o) do so without being asked, with twelve powers of two up to twice the largest data cache or the next above. Each size costs a prediction
-    /// of each system.
+    /// Predict with data caches of these sizes as well (64M,256M,1G; none: of none), for how the total and the misses
+    /// depend on it. Reports (--html, -o) do so without being asked, with twelve powers of two up to twice the largest
+    /// data cache or the next above. Each size costs a prediction of each system.
     #[arg(long, value_name = "SIZE,…", value_parser = values::sizes)]
     cache_sizes: Option<values::Sizes>,
-    /// What if every system's data cache chose otherwise what to evict? (A profile that says nothing of it stands for lru.)
+    /// What if every system's data cache chose otherwise what to evict? (A profile that says nothing of it stands for
+    /// lru.)
     #[arg(long, value_enum, value_name = "POLICY")]
     cache_policy: Option<Policy>,
     /// What if an elementary operation cost this (rm=50us) on every system? May be given several times.
@@ -78,8 +83,9 @@ pub struct Args {
     /// Whether time passes between calls.
     #[arg(long, value_enum, default_value_t = Pace::Asap)]
     pace: Pace,
-    /// Measure the references of a profile again, on the target that it is of, and say how far that has moved since: NAME=TARGET, NAME as in
-    /// the ranking, or TARGET where there is one profile. A profile's own word for its target is not taken: it may be somebody else's.
+    /// Measure the references of a profile again, on the target that it is of, and say how far that has moved since:
+    /// NAME=TARGET, NAME as in the ranking, or TARGET where there is one profile. A profile's own word for its target
+    /// is not taken: it may be somebody else's.
     #[arg(long, value_name = "NAME=TARGET")]
     here: Vec<String>,
     /// Predict these systems as they are now: costs move with the references (processor, reads, syncs).
@@ -91,8 +97,9 @@ pub struct Args {
     /// Write the annotated trace after each stage into this directory, to be read with `fsage inspect --rows`.
     #[arg(long, value_name = "DIR")]
     stages_out: Option<PathBuf>,
-    /// Price the request vectors that are in this directory (the column `request` of each system's `4-price-NAME.workload`, as --stages-out
-    /// writes them) instead of those that the stages find: for a stage of your own between the two. The run time is not predicted then.
+    /// Price the request vectors that are in this directory (the column `request` of each system's
+    /// `4-price-NAME.workload`, as --stages-out writes them) instead of those that the stages find: for a stage of your
+    /// own between the two. The run time is not predicted then.
     #[arg(long, value_name = "DIR", conflicts_with_all = ["stages_out", "cache_sizes", "processors"])]
     stages_in: Option<PathBuf>,
     /// Seed of the bootstrap.
@@ -185,7 +192,8 @@ fn inputs(inputs: &[PathBuf]) -> failure::Result<(Vec<PathBuf>, Vec<Called>)> {
     let (workloads, systems) = (paths(workloads), paths(systems));
     if systems.is_empty() {
         return Err(failure::usage(
-            "name at least one system beside the workloads: a profile that fsage measure made, or a bundled one (ext4, xfs, btrfs)",
+            "name at least one system beside the workloads: a profile that fsage measure made, or a bundled one (ext4, \
+             xfs, btrfs)",
         ));
     }
     Ok((workloads, systems::load(&systems)?))
@@ -253,7 +261,8 @@ fn options(args: &Args) -> PredictOptions {
     }
 }
 
-/// Looks at systems again (`--here`), says how far they have moved, and carries them over if asked to. By what factor each computes now.
+/// Looks at systems again (`--here`), says how far they have moved, and carries them over if asked to. By what factor
+/// each computes now.
 fn moved(args: &Args, systems: &mut [Called]) -> failure::Result<Vec<f64>> {
     let mut computing = vec![1.0; systems.len()];
     for here in &args.here {
@@ -374,7 +383,8 @@ fn numbered(mut document: Document, number: usize) -> Document {
     document
 }
 
-/// Which system `NAME=TARGET` is about, and the target. A target may hold `=` itself (mount=noatime), and so may a name.
+/// Which system `NAME=TARGET` is about, and the target. A target may hold `=` itself (mount=noatime), and so may a
+/// name.
 fn place<'h>(option: &str, systems: &[Called], here: &'h str) -> failure::Result<(usize, &'h str)> {
     match (prefixed(systems, here), systems.len()) {
         (Some(found), _) => Ok(found),

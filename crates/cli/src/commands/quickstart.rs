@@ -24,11 +24,11 @@ use trace::profile::Reader;
 
 /// The main job end to end on this machine, without root, in about two minutes.
 ///
-/// Records a small workload with strace (or uses a bundled recording where strace cannot run), measures the file system of
-/// the current directory, predicts the workload on it, and replays it here three times to check the prediction. The same workload on
-/// bundled profiles of ext4, XFS and btrfs shows how file systems are compared; they were measured on one other machine, and are compared
-/// with each other only. The workload and the profile stay, to be explored: in -o DIR, else in fsage/quickstart of your data directory
-/// (XDG_DATA_HOME, ~/.local/share).
+/// Records a small workload with strace (or uses a bundled recording where strace cannot run), measures the file system
+/// of the current directory, predicts the workload on it, and replays it here three times to check the prediction. The
+/// same workload on bundled profiles of ext4, XFS and btrfs shows how file systems are compared; they were measured on
+/// one other machine, and are compared with each other only. The workload and the profile stay, to be explored: in -o
+/// DIR, else in fsage/quickstart of your data directory (XDG_DATA_HOME, ~/.local/share).
 #[derive(clap::Args, Debug)]
 pub struct Args {
     /// The directory to work in, on the file system to measure.
@@ -131,12 +131,14 @@ fn in_site(args: &Args, place: &Target, directory: &Path) -> failure::Result<Exi
     Ok(ExitCode::SUCCESS)
 }
 
-/// How often the workload is replayed: one replay says nothing of how busy the machine is. No further one begins after so long.
+/// How often the workload is replayed: one replay says nothing of how busy the machine is. No further one begins after
+/// so long.
 const REPLAYS: usize = 3;
 const REPLAYS_TIME: Duration = Duration::from_secs(20);
 
-/// Replays the workload in the same place and holds the prediction against it. Just before each replay the references of the profile are
-/// measured again: where the machine has become slower or faster since it was measured, the prediction is carried over to that.
+/// Replays the workload in the same place and holds the prediction against it. Just before each replay the references
+/// of the profile are measured again: where the machine has become slower or faster since it was measured, the
+/// prediction is carried over to that.
 fn check(
     place: &Target,
     reader: &Reader,
@@ -193,8 +195,8 @@ fn copy(from: &Path, to: &Path) -> std::io::Result<()> {
     output.finish()
 }
 
-/// Where what was recorded stays if nobody says where: a place of fsage's own in the user's data directory (XDG Base Directory
-/// Specification). The next quickstart takes its place.
+/// Where what was recorded stays if nobody says where: a place of fsage's own in the user's data directory (XDG Base
+/// Directory Specification). The next quickstart takes its place.
 fn data_directory() -> Option<PathBuf> {
     let absolute = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
     let data = absolute("XDG_DATA_HOME").or_else(|| absolute("HOME").map(|home| home.join(".local/share")))?;

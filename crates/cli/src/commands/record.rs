@@ -14,21 +14,21 @@ use units::show;
 
 /// Trace a command, or processes that run already, into a workload profile.
 ///
-/// The command runs with its own input, output, environment and directory, and its exit status is passed on (128 and the signal, if
-/// one killed it), also where no profile could be made: look for that on standard error.
+/// The command runs with its own input, output, environment and directory, and its exit status is passed on (128 and
+/// the signal, if one killed it), also where no profile could be made: look for that on standard error.
 ///
-/// Two tracers: programs in the kernel (ebpf) watch and never stop what they record, see accesses through mapped files and io_uring, and
-/// store true durations. strace needs no rights over processes of one's own, but stops them twice a call. What to know before recording
-/// in production is in docs/recording.md.
+/// Two tracers: programs in the kernel (ebpf) watch and never stop what they record, see accesses through mapped files
+/// and io_uring, and store true durations. strace needs no rights over processes of one's own, but stops them twice a
+/// call. What to know before recording in production is in docs/recording.md.
 ///
-/// What the tracer tells is stored in W.spool (--spool-in says where), and made into the profile apart from that: whatever happens to fsage, to
-/// the tracer or to the disk, what is recorded goes on. The spool is removed when the profile is there; where there is none (fsage was
-/// killed, the disk was full), `fsage import W.spool` goes on from it.
+/// What the tracer tells is stored in W.spool (--spool-in says where), and made into the profile apart from that:
+/// whatever happens to fsage, to the tracer or to the disk, what is recorded goes on. The spool is removed when the
+/// profile is there; where there is none (fsage was killed, the disk was full), `fsage import W.spool` goes on from it.
 ///
-/// A recording of a command lasts until the last process that it started has ended. SIGINT and SIGTERM end the recording and write the
-/// profile of what was seen. A command gets the signal too, and fsage waits for it; a second signal makes fsage leave without waiting, but
-/// not the Ctrl-C of a terminal, which a command that goes on takes for its own.
-/// SIGHUP, SIGQUIT, SIGUSR1 and their like go to the command alone.
+/// A recording of a command lasts until the last process that it started has ended. SIGINT and SIGTERM end the
+/// recording and write the profile of what was seen. A command gets the signal too, and fsage waits for it; a second
+/// signal makes fsage leave without waiting, but not the Ctrl-C of a terminal, which a command that goes on takes for
+/// its own. SIGHUP, SIGQUIT, SIGUSR1 and their like go to the command alone.
 /// Processes that ran before (--pid, --cgroup, --mount) go on.
 #[derive(clap::Args, Debug)]
 #[command(after_help = "\
@@ -52,7 +52,8 @@ pub struct Args {
     /// Read at most so many names before the run.
     #[arg(long, value_name = "N", default_value_t = 500_000)]
     max_names: usize,
-    /// Trace processes that run already, what they started before and whatever they start, until they end or a signal comes.
+    /// Trace processes that run already, what they started before and whatever they start, until they end or a signal
+    /// comes.
     #[arg(long, value_name = "PID", conflicts_with = "command")]
     pid: Vec<u32>,
     /// Trace every process in a control group, until a signal comes (ebpf only).
@@ -70,20 +71,21 @@ pub struct Args {
     /// The strace to use (default: the one on the path); with this option, strace is the default.
     #[arg(long, value_name = "FILE")]
     strace: Option<PathBuf>,
-    /// The buffer between the kernel and fsage, rounded up to a power of two (ebpf). What does not fit is lost, counted, and marked as a
-    /// gap in the profile.
+    /// The buffer between the kernel and fsage, rounded up to a power of two (ebpf). What does not fit is lost,
+    /// counted, and marked as a gap in the profile.
     #[arg(long, value_name = "SIZE", value_parser = values::size, default_value = "64M")]
     buffer: u64,
-    /// The directory in which the spool and the profile grow until the profile is there (default: where the profile goes; where the command, or
-    /// what is recorded, works in that directory or above it, one of fsage's own below /var/tmp, so that nobody packs or removes it).
+    /// The directory in which the spool and the profile grow until the profile is there (default: where the profile
+    /// goes; where the command, or what is recorded, works in that directory or above it, one of fsage's own below
+    /// /var/tmp, so that nobody packs or removes it).
     #[arg(long, value_name = "DIR")]
     spool_in: Option<PathBuf>,
-    /// Store nothing more when less than so much would stay free where the profile is written; what is left out is counted, and what is
-    /// recorded goes on (default: a twentieth of that file system, and at most 1 GiB).
+    /// Store nothing more when less than so much would stay free where the profile is written; what is left out is
+    /// counted, and what is recorded goes on (default: a twentieth of that file system, and at most 1 GiB).
     #[arg(long, value_name = "SIZE", value_parser = values::size)]
     keep_free: Option<u64>,
-    /// Hide every name in the profile, as `fsage export --anonymise` does. (A spool that is kept because no profile could be made
-    /// still holds them.)
+    /// Hide every name in the profile, as `fsage export --anonymise` does. (A spool that is kept because no profile
+    /// could be made still holds them.)
     #[arg(long)]
     anonymise: bool,
     /// Print a summary as JSON on standard output; the command's own standard output goes to standard error.
@@ -130,8 +132,8 @@ fn recorded(
     Ok(record::record_with(options, &mut Strace::find(strace)?)?)
 }
 
-/// Address space that a recording takes, at most: its buffers, a row group of the profile, the names of the snapshot, and what the C library's
-/// allocator sets aside for each thread.
+/// Address space that a recording takes, at most: its buffers, a row group of the profile, the names of the snapshot,
+/// and what the C library's allocator sets aside for each thread.
 const ADDRESS_SPACE_BYTES: u64 = 1 << 30;
 /// What of it is data, at most.
 const DATA_BYTES: u64 = 512 << 20;
@@ -154,8 +156,8 @@ fn raise_limits() -> failure::Result<()> {
     }
     if let Some(seconds) = limits.processor_time_s {
         progress::note(&format!(
-            "fsage and its tracer may use {seconds} s of processor time each, as the command may (ulimit -t): should that be too little, the command goes \
-             on, and what was recorded until then is kept"
+            "fsage and its tracer may use {seconds} s of processor time each, as the command may (ulimit -t): should \
+             that be too little, the command goes on, and what was recorded until then is kept"
         ));
     }
     Ok(())

@@ -14,14 +14,15 @@ use trace::profile::Reader;
 
 /// Run a recorded workload's calls for real on a target, timing every one in-process.
 ///
-/// The state that the workload found is rebuilt from its snapshot in a private directory of the target, caches are emptied,
-/// and every call is made again in the recorded order; results unlike the recorded ones are counted and shown.
+/// The state that the workload found is rebuilt from its snapshot in a private directory of the target, caches are
+/// emptied, and every call is made again in the recorded order; results unlike the recorded ones are counted and shown.
 #[derive(clap::Args, Debug)]
 pub struct Args {
     /// The workload profile.
     #[arg(value_name = "W.workload")]
     workload: PathBuf,
-    /// A directory, a scratch file system (as root): ext4:8G, xfs:8G, btrfs:8G, or one of the laboratory: ffs:OPTIONS@DRIVE.
+    /// A directory, a scratch file system (as root): ext4:8G, xfs:8G, btrfs:8G, or one of the laboratory:
+    /// ffs:OPTIONS@DRIVE.
     #[arg(value_parser = target::parse)]
     target: Target,
     /// As fast as possible, or with the pauses of the recording.
@@ -39,8 +40,8 @@ pub struct Args {
     /// Let files become setuid and setgid where the recording says so, which a recording from somebody else should not.
     #[arg(long)]
     allow_setuid: bool,
-    /// Replay so many times, each in a state rebuilt for it, and show the median with its 95 % interval; what is shown of calls is of the
-    /// replay in the middle.
+    /// Replay so many times, each in a state rebuilt for it, and show the median with its 95 % interval; what is shown
+    /// of calls is of the replay in the middle.
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
     repeats: u32,
     /// Exit with 1 where more than this share of the outcomes is unlike the recorded ones.

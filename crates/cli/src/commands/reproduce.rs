@@ -12,9 +12,9 @@ use std::time::{Duration, Instant};
 
 /// Run published experiments again, and show published and our figures side by side.
 ///
-/// Without a key, lists the experiments, and which figures and tables of the sources they run. Each runs the real code in virtual
-/// time; where our figure differs by more than a quarter, a sentence says why. Reports (-o, --html) have the curves. Same version,
-/// scale and seed: same bytes.
+/// Without a key, lists the experiments, and which figures and tables of the sources they run. Each runs the real code
+/// in virtual time; where our figure differs by more than a quarter, a sentence says why. Reports (-o, --html) have the
+/// curves. Same version, scale and seed: same bytes.
 #[derive(clap::Args, Debug)]
 #[command(after_help = "\
 Examples:

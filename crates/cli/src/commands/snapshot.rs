@@ -12,10 +12,11 @@ use std::time::SystemTime;
 
 /// Take a snapshot of a directory tree: every inode with length, times and generation.
 ///
-/// A series of snapshots, one a day, is what `fsage plan snapshots` makes an aging workload from. Nothing is modified, nothing of
-/// the files' contents is read or kept. Files that other users own can be looked at by root only.
+/// A series of snapshots, one a day, is what `fsage plan snapshots` makes an aging workload from. Nothing is modified,
+/// nothing of the files' contents is read or kept. Files that other users own can be looked at by root only.
 ///
-/// With --blocks, the snapshot also holds where each file lies on the disk: `fsage layout` shows the layout of that moment from it.
+/// With --blocks, the snapshot also holds where each file lies on the disk: `fsage layout` shows the layout of that
+/// moment from it.
 #[derive(clap::Args, Debug)]
 #[command(after_help = "\
 Examples:
@@ -38,7 +39,8 @@ pub struct Args {
     /// Keep where each file lies (its extents). Dirty data is written back first, so that it has a place.
     #[arg(long)]
     blocks: bool,
-    /// Leave out inode generations; files are then not opened, unless for --blocks. Only for file systems that have none.
+    /// Leave out inode generations; files are then not opened, unless for --blocks. Only for file systems that have
+    /// none.
     #[arg(long)]
     no_generations: bool,
     /// Print the result as JSON (schema named in its first field) and nothing else on standard output.
@@ -87,7 +89,8 @@ fn open(tree: &Path) -> failure::Result<Box<dyn FileSystem>> {
         (false, Some(Target::Lab(text))) => Ok(target::open_image(&text)?.handle()),
         _ if images::is_image(tree) => Ok(LabSite::look_at(tree)?.handle()),
         (true, _) if !tree.is_dir() => Err(failure::bad_input(format!(
-            "{}: is neither a directory nor an image of UFS or LFS; mount the file system that is in it, and name the directory where it is mounted",
+            "{}: is neither a directory nor an image of UFS or LFS; mount the file system that is in it, and name the \
+             directory where it is mounted",
             output::shown(tree)
         ))),
         _ => {

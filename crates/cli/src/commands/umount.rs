@@ -6,14 +6,15 @@ use std::process::ExitCode;
 
 /// Unmount what `fsage mount` has mounted, and wait until the image is whole.
 ///
-/// What cannot be written is not lost in silence: then it stays mounted. umount(8) and fusermount3 -u unmount it as well, but return before the
-/// last of it is written, and do not say whether it was.
+/// What cannot be written is not lost in silence: then it stays mounted. umount(8) and fusermount3 -u unmount it as
+/// well, but return before the last of it is written, and do not say whether it was.
 #[derive(clap::Args, Debug)]
 #[command(after_help = "\
 Examples:
   fsage umount mnt
 
-Exit codes: 0 unmounted, and everything is written, 2 nothing of fsage is mounted there, 3 in use, or it cannot be written.")]
+Exit codes: 0 unmounted, and everything is written, 2 nothing of fsage is mounted there, 3 in use, or it cannot be \
+written.")]
 pub struct Args {
     /// The directory that it is mounted on.
     directory: PathBuf,

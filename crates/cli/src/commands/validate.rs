@@ -32,20 +32,22 @@ pub struct Args {
     /// The targets, behind the workloads: --on ext4:8G xfs:8G, or --on several times.
     #[arg(long, value_name = "TARGET", required = true, num_args = 1.., value_parser = target::parse)]
     on: Vec<Target>,
-    /// The system profile of a target, so that it is not measured again; several of one target, measured at different times, are pooled.
+    /// The system profile of a target, so that it is not measured again; several of one target, measured at different
+    /// times, are pooled.
     #[arg(long, value_name = "TARGET=FILE")]
     system: Vec<String>,
     /// Replays of each workload on each target.
     #[arg(long, value_name = "N", default_value_t = validate::REPEATS_MIN)]
     repeats: u32,
-    /// Replay on until half the 95 % interval of the replays' median is at most this share of it (six replays or more; 0 for --max-repeats in
-    /// any case).
+    /// Replay on until half the 95 % interval of the replays' median is at most this share of it (six replays or more;
+    /// 0 for --max-repeats in any case).
     #[arg(long, value_name = "SHARE", default_value = "3%", value_parser = values::share)]
     precision: f64,
     /// But no more than so many times; --repeats where that is more.
     #[arg(long, value_name = "N", default_value_t = validate::REPEATS_MAX)]
     max_repeats: u32,
-    /// Measure the targets so many times in turn with the replays, so that a drift of the machine meets both, and predict from all of it.
+    /// Measure the targets so many times in turn with the replays, so that a drift of the machine meets both, and
+    /// predict from all of it.
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
     rounds: u32,
     /// Time for measuring each target (default: a quick measurement).
@@ -60,7 +62,8 @@ pub struct Args {
     /// Exit with 1 where the median error of the totals is above this.
     #[arg(long, value_name = "SHARE", value_parser = values::share)]
     max_error: Option<f64>,
-    /// Replace an entry's cost in every target's profile, such as rm=50us (first point of a curve: the whole curve moves).
+    /// Replace an entry's cost in every target's profile, such as rm=50us (first point of a curve: the whole curve
+    /// moves).
     #[arg(long, value_name = "NAME=TIME", value_parser = values::setting)]
     set: Vec<(String, f64)>,
     /// Write what every call of every replay took beyond its price, with the state it was made in, as Parquet.
@@ -69,8 +72,9 @@ pub struct Args {
     /// Name the states that the errors come from, with their shares (from the residuals).
     #[arg(long, requires = "residuals")]
     explain: bool,
-    /// Predict each target as it was at the time of the replays: by how much of its core the processor had during them, or by all of the
-    /// profile's references, measured again before each (processor, reads, syncs). How far a target moved is shown in any case.
+    /// Predict each target as it was at the time of the replays: by how much of its core the processor had during them,
+    /// or by all of the profile's references, measured again before each (processor, reads, syncs). How far a target
+    /// moved is shown in any case.
     #[arg(long, value_enum, num_args = 0..=1, require_equals = true, default_missing_value = "all", value_name = "WHAT")]
     rescale: Option<RescaleArg>,
     /// Seed of every random choice.
@@ -177,7 +181,8 @@ fn targets(args: &Args) -> failure::Result<Vec<ValidateTarget>> {
     let mut targets: Vec<(ValidateTarget, Vec<SystemProfile>)> =
         args.on.iter().map(|target| (ValidateTarget { target: target.clone(), profile: None }, Vec::new())).collect();
     for system in &args.system {
-        // A target may hold `=` itself (mount=noatime), and so may a file's name: the target is one of those that are there.
+        // A target may hold `=` itself (mount=noatime), and so may a file's name: the target is one of those that are
+        // there.
         let file_of = |t: &ValidateTarget| system.strip_prefix(t.target.to_string().as_str())?.strip_prefix('=');
         let found = targets.iter_mut().filter_map(|t| Some((file_of(&t.0)?, t))).min_by_key(|(file, _)| file.len());
         let Some((file, (_, profiles))) = found else {

@@ -1,7 +1,8 @@
-//! The directory of a result (`-o DIR`): what an earlier result left there is replaced whole, and nothing else is touched.
+//! The directory of a result (`-o DIR`): what an earlier result left there is replaced whole, and nothing else is
+//! touched.
 //!
-//! `result.json` lists the files beside it under `run.files`. A file that is listed there and is still as it was written goes with the
-//! result that it belonged to; one that somebody has changed stays, and that is said.
+//! `result.json` lists the files beside it under `run.files`. A file that is listed there and is still as it was
+//! written goes with the result that it belonged to; one that somebody has changed stays, and that is said.
 
 use super::{shown, write_file};
 use crate::failure::{self, Context as _};

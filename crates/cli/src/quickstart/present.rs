@@ -122,7 +122,8 @@ fn introduction(said: &Quickstart) -> String {
         "The workload was recorded on this machine just now, and the file system here was measured just now.".to_owned()
     } else {
         format!(
-            "The workload is the bundled recording, made on another machine ({}). The file system here was measured just now.",
+            "The workload is the bundled recording, made on another machine ({}). The file system here was measured \
+             just now.",
             said.bundled_because
         )
     }
@@ -132,9 +133,9 @@ fn introduction(said: &Quickstart) -> String {
 fn origin(said: &Quickstart) -> String {
     let origin = said.bundled.first().map_or(String::new(), |o| format!(" ({}, {})", o.cpu, o.kernel));
     format!(
-        "The same workload on bundled profiles, which were all measured on one other machine{origin}: they are compared with each other, \
-         and not with what is here. To compare file systems on this machine, measure them here: as root, fsage measure ext4:8G, xfs:8G, \
-         btrfs:8G."
+        "The same workload on bundled profiles, which were all measured on one other machine{origin}: they are \
+         compared with each other, and not with what is here. To compare file systems on this machine, measure them \
+         here: as root, fsage measure ext4:8G, xfs:8G, btrfs:8G."
     )
 }
 
@@ -143,8 +144,9 @@ fn next(said: &Quickstart) -> Vec<String> {
     if !said.kept.is_empty() {
         let directory = &said.kept;
         steps.push(format!(
-            "explore it: the workload and the profile are in {directory}: fsage inspect {directory}/quickstart.workload; fsage predict \
-             {directory}/quickstart.workload {directory}/here.system --details"
+            "explore it: the workload and the profile are in {directory}: fsage inspect \
+             {directory}/quickstart.workload; fsage predict {directory}/quickstart.workload {directory}/here.system \
+             --details"
         ));
     }
     steps.push("record your own: fsage record -o my.workload my-command".to_owned());
@@ -179,7 +181,8 @@ fn checked(said: &Quickstart) -> String {
     let spread = if c.replayed_ns > 0.0 { (most - least) / c.replayed_ns } else { 0.0 };
     let busy = if spread > BUSY {
         format!(
-            " The replays took {} to {}: something else keeps this machine busy, and neither number is worth more than that.",
+            " The replays took {} to {}: something else keeps this machine busy, and neither number is worth more than \
+             that.",
             show::duration_ns(least),
             show::duration_ns(most)
         )
@@ -187,7 +190,8 @@ fn checked(said: &Quickstart) -> String {
         String::new()
     };
     format!(
-        "Here the prediction says {}{now}; {} of the {} just took {} in the median ({} off; {caches}; {} unlike the recorded {}).{busy}",
+        "Here the prediction says {}{now}; {} of the {} just took {} in the median ({} off; {caches}; {} unlike the \
+         recorded {}).{busy}",
         show::duration_ns(c.predicted_ns),
         show::counted(c.replays_ns.len() as u64, "replay", "replays"),
         show::counted(c.calls, "call", "calls"),

@@ -1,7 +1,7 @@
 //! The quickstart's workload: recorded here, or the bundled recording where strace cannot run.
 //!
-//! What replays it is kept inside its target, for which an ordinary user's process enters a user namespace; there strace could trace nothing. So it is
-//! recorded by a process that was made before.
+//! What replays it is kept inside its target, for which an ordinary user's process enters a user namespace; there
+//! strace could trace nothing. So it is recorded by a process that was made before.
 
 use crate::commands::record::{aside, say};
 use crate::failure::{self, Context as _};
@@ -49,7 +49,8 @@ enum Recorded {
 /// The process that records, or why there is none.
 static RECORDER: Mutex<Option<Result<Apart, String>>> = Mutex::new(None);
 
-/// Makes the process that records, before this one has threads and a namespace. Under an emulator there is none, and nothing is recorded.
+/// Makes the process that records, before this one has threads and a namespace. Under an emulator there is none, and
+/// nothing is recorded.
 ///
 /// # Errors
 /// No process can be made.

@@ -17,8 +17,8 @@ fn plan(dir: &Path, shape: Shape) -> PathBuf {
     path
 }
 
-/// Planned for a file system so large that control has nothing to do: what others write to the disk under the test changes
-/// nothing about the tree.
+/// Planned for a file system so large that control has nothing to do: what others write to the disk under the test
+/// changes nothing about the tree.
 fn small() -> Shape {
     let (capacity_bytes, share) = (1 << 40, 1.5e-5);
     Shape { operations: 6000, mean_bytes: 8192, named: true, capacity_bytes, share, ..Shape::default() }
@@ -194,7 +194,8 @@ fn a_state_is_not_taken_for_another_plan_or_tree() {
     cargo_bin_cmd!("fsage").args(["age", "--resume", "/dev/null"]).assert().code(4);
 }
 
-/// What a killed run had in TMPDIR stayed there for ever, and what it had in its target until a command came that uses targets.
+/// What a killed run had in TMPDIR stayed there for ever, and what it had in its target until a command came that uses
+/// targets.
 #[test]
 fn what_a_killed_run_left_goes_with_the_next_of_any_command() {
     let dir = tempfile::tempdir().unwrap();

@@ -241,8 +241,8 @@ fn a_path_of_a_thousand_components() {
     survives("a deep path", &calls);
 }
 
-/// Names of systems reached the terminal by the heads of columns, all names by JSON's second set of control characters, and a
-/// spreadsheet as formulas.
+/// Names of systems reached the terminal by the heads of columns, all names by JSON's second set of control characters,
+/// and a spreadsheet as formulas.
 #[test]
 fn names_are_shown_and_do_nothing() {
     const EVIL: &str = "=evil\u{1b}[31m\u{9b}2J\u{202e}";

@@ -35,7 +35,8 @@ fn a_failure_is_made_again_by_the_command_that_is_printed() {
     let said = |text: &str| text.lines().filter(|line| line.contains("(inode ")).map(str::to_owned).collect::<Vec<_>>();
     let (first, second) = (said(&text), said(&String::from_utf8(output.stdout).unwrap()));
     assert!(second.iter().all(|line| first.contains(line)), "{second:?} of {first:?}");
-    // The image is of the moment after the power failed: the check has something to say, or the mark of an unclean unmount.
+    // The image is of the moment after the power failed: the check has something to say, or the mark of an unclean
+    // unmount.
     assert!(std::fs::metadata(d.path().join("crashed.img")).unwrap().len() >= 1 << 20);
 }
 

@@ -130,24 +130,25 @@ fn commands_on_the_pages_are_those_of_the_program() {
     assert!(wrong.is_empty(), "these are not of the program:\n{}", Vec::from_iter(wrong).join("\n"));
 }
 
-/// The texts of a crate's sources, in folders below as well.
-pub fn sources(directory: &Path) -> Vec<String> {
-    let mut texts = Vec::new();
+/// The sources below a directory, in folders below as well.
+pub fn sources(directory: &Path) -> BTreeMap<PathBuf, String> {
+    let mut found = BTreeMap::new();
     for path in std::fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().path()) {
         if path.is_dir() {
-            texts.extend(sources(&path));
+            found.extend(sources(&path));
         } else if path.extension().is_some_and(|e| e == "rs") {
-            texts.push(std::fs::read_to_string(&path).unwrap());
+            let text = std::fs::read_to_string(&path).unwrap();
+            found.insert(path, text);
         }
     }
-    texts
+    found
 }
 
 /// The schemas that the crates write.
 pub fn schemas_of_the_sources() -> BTreeSet<String> {
     let mut found = BTreeSet::new();
     for room in std::fs::read_dir(top().join("crates")).unwrap() {
-        for text in sources(&room.unwrap().path().join("src")) {
+        for text in sources(&room.unwrap().path().join("src")).values() {
             let strings = text.split('"').filter_map(|text| text.strip_prefix("fsage."));
             let named = strings
                 .filter_map(|text| text.split_once('/'))

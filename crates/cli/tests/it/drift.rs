@@ -1,4 +1,5 @@
-//! Profiles of a machine that is not always the same: what `measure` keeps to be measured again, and what `predict` and `validate` make of it.
+//! Profiles of a machine that is not always the same: what `measure` keeps to be measured again, and what `predict` and
+//! `validate` make of it.
 
 use crate::common::{code, fails, names, run, small_system, small_workload, stderr, succeeds};
 use serde_json::Value;
@@ -19,9 +20,9 @@ fn a_profile_is_held_against_its_system_as_it_is_now() {
         assert!(mean_ns(&profile, "references", reference) > 0.0);
     }
 
-    // What calls cost is taken from a profile that has every price: how many of them ten seconds are enough for depends on what else
-    // the machine does. A thousand times cheaper when it was measured: more than other work on this machine makes of it meanwhile.
-    // Everything has become dearer since, and is predicted so.
+    // What calls cost is taken from a profile that has every price: how many of them ten seconds are enough for depends
+    // on what else the machine does. A thousand times cheaper when it was measured: more than other work on this
+    // machine makes of it meanwhile. Everything has become dearer since, and is predicted so.
     let text = std::fs::read_to_string(d.path().join("here.system")).unwrap();
     let of_references = text.split("\n\n").filter(|part| part.trim_start().starts_with("[references."));
     let mut references = of_references.collect::<Vec<_>>().join("\n\n");

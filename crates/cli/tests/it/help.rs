@@ -39,7 +39,8 @@ fn every_command_explains_itself() {
             help.contains("Usage: fsage ") && help.lines().next().is_some_and(|l| l.len() > 20),
             "{command}: {help}"
         );
-        // An option stands at this depth; a line of a text can begin with one, too. Without a word of explanation it ends its line.
+        // An option stands at this depth; a line of a text can begin with one, too. Without a word of explanation it
+        // ends its line.
         for line in help.lines().filter(|l| l.starts_with("      --")) {
             let (_, rest) = line.split_once("  --").unwrap_or(("", line));
             assert!(

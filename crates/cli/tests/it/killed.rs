@@ -135,7 +135,8 @@ fn half_a_profile_goes() {
     assert_eq!(place.names(), before);
 }
 
-/// So did what a recording had begun. What it records is the user's and goes on; the spool is what `import` goes on from.
+/// So did what a recording had begun. What it records is the user's and goes on; the spool is what `import` goes on
+/// from.
 #[test]
 fn half_a_recording_goes_but_for_its_spool() {
     if !testkit::need(Need::Tool(Tool::Strace)) {
@@ -169,7 +170,8 @@ fn half_a_recording_goes_but_for_its_spool() {
     until("the command ends", || said("done") == "on\n");
 }
 
-/// Its spool stayed in a directory of its own, though nobody goes on from it. What ran for it finds its directory gone, and ends.
+/// Its spool stayed in a directory of its own, though nobody goes on from it. What ran for it finds its directory gone,
+/// and ends.
 #[test]
 fn a_quickstart_that_records_goes_with_its_spool() {
     if !testkit::need(Need::Tool(Tool::Strace)) {

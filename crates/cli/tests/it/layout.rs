@@ -66,7 +66,8 @@ fn what_cannot_be_surveyed_has_its_exit_code() {
     assert_eq!(code, Some(4), "{error}");
 }
 
-/// One byte: `..` becomes `.,`, an ordinary name of the directory above. The survey went round for ever, in more and more memory.
+/// One byte: `..` becomes `.,`, an ordinary name of the directory above. The survey went round for ever, in more and
+/// more memory.
 #[test]
 fn a_directory_with_two_names_ends_the_survey() {
     let directory = tempfile::tempdir().unwrap();

@@ -232,7 +232,8 @@ fn crashed(directory: &Path) -> std::path::PathBuf {
     testkit::fixture::unpack("images/lfs-netbsd-crashed.img", directory)
 }
 
-/// A log that nobody unmounted is rolled forward before anything is copied into it: what was synced is there, with the rest.
+/// A log that nobody unmounted is rolled forward before anything is copied into it: what was synced is there, with the
+/// rest.
 #[test]
 fn files_are_copied_into_a_log_that_was_not_unmounted() {
     let scratch = tempfile::tempdir().unwrap();

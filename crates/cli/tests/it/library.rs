@@ -27,7 +27,8 @@ fn a_system_that_is_there_stays() {
     assert_ne!(fs::read(&kept).unwrap(), before, "what was removed is taken in anew");
 }
 
-/// `ext4:1G` and something that is called `ext4-1G` are one file: replays on the one stood beside prices of the other. Nothing is measured for that.
+/// `ext4:1G` and something that is called `ext4-1G` are one file: replays on the one stood beside prices of the other.
+/// Nothing is measured for that.
 #[test]
 fn two_targets_of_one_file_name_are_not_mixed() {
     let directory = tempfile::tempdir().unwrap();

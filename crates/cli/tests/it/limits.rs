@@ -153,7 +153,8 @@ fn deep_paths_cost_what_their_names_do() {
     }
 }
 
-/// Each call was a step for each component of its path, and all steps of 65,536 calls were held at once: gigabytes for a file of 24 KB.
+/// Each call was a step for each component of its path, and all steps of 65,536 calls were held at once: gigabytes for
+/// a file of 24 KB.
 #[test]
 fn calls_on_deep_paths_are_priced_in_parts() {
     let d = tempfile::tempdir().expect("a directory");
@@ -218,7 +219,8 @@ fn what_unpacks_to_much_is_refused_by_name() {
     fails(&output, 3, &["large.aging: row group 0 (", "column name: reading it takes more memory than there is"]);
 }
 
-/// Names of 60,000 bytes that differ in their last ones cost their file next to nothing, and were kept one and all: 120 KB took 5 GB.
+/// Names of 60,000 bytes that differ in their last ones cost their file next to nothing, and were kept one and all: 120
+/// KB took 5 GB.
 #[test]
 fn names_have_a_length_for_their_file() {
     let d = tempfile::tempdir().expect("a directory");
@@ -362,7 +364,8 @@ fn a_directory_that_cannot_be_mapped_is_a_difference() {
     assert_eq!((&result["calls"], &result["differences"]["total"]), (&2.into(), &1.into()), "{replayed}");
 }
 
-/// What an image does not begin with was an error of usage, and a place beyond what any file can have one of the machine.
+/// What an image does not begin with was an error of usage, and a place beyond what any file can have one of the
+/// machine.
 #[test]
 fn an_image_that_is_none_is_a_bad_input() {
     let d = tempfile::tempdir().expect("a directory");
@@ -579,7 +582,8 @@ fn parquet_of_groups(levels: usize) -> Vec<u8> {
     [b"PAR1", &footer[..], &length, b"PAR1"].concat()
 }
 
-/// The Parquet decoder calls itself for each level of the columns: 20,000 of them, in a file of 160 KB, ended the process by its stack.
+/// The Parquet decoder calls itself for each level of the columns: 20,000 of them, in a file of 160 KB, ended the
+/// process by its stack.
 #[test]
 fn columns_in_columns_end_no_stack() {
     let d = tempfile::tempdir().expect("a directory");

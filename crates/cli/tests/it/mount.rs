@@ -1,4 +1,5 @@
-//! `fsage mount` and `fsage umount`: the kernel as the judge of the mounted file systems, `fsage fsck` of what they leave.
+//! `fsage mount` and `fsage umount`: the kernel as the judge of the mounted file systems, `fsage fsck` of what they
+//! leave.
 //!
 //! validation/mount.sh does more of the same, with suites of others, for longer.
 
@@ -185,7 +186,8 @@ fn a_file_that_is_open_outlives_its_name_and_gives_its_space_back() {
         file.read_to_end(&mut read).unwrap();
         assert!(read == data && file.metadata().unwrap().nlink() == 0, "{name}");
         drop(file);
-        // A log's free space counts what is not written yet, and the kernel forgets a file a moment after its last close.
+        // A log's free space counts what is not written yet, and the kernel forgets a file a moment after its last
+        // close.
         if !name.starts_with("lfs") {
             until("the space is free again", || free() == before);
         }
@@ -194,7 +196,8 @@ fn a_file_that_is_open_outlives_its_name_and_gives_its_space_back() {
     }
 }
 
-/// Random writes, reads, cuts and extensions of one file, also through a mapping's cache, beside the same in memory (what fsx does).
+/// Random writes, reads, cuts and extensions of one file, also through a mapping's cache, beside the same in memory
+/// (what fsx does).
 #[test]
 fn random_operations_on_a_file_agree_with_memory() {
     if !need(Need::Fuse) {
@@ -364,8 +367,8 @@ fn a_signal_unmounts_cleanly() {
     }
 }
 
-/// What a process had put onto stable storage is there whenever the server is killed; the rest is repaired, and the dead mount is
-/// taken away by whatever is run next.
+/// What a process had put onto stable storage is there whenever the server is killed; the rest is repaired, and the
+/// dead mount is taken away by whatever is run next.
 #[test]
 fn killed_at_any_time_it_leaves_what_fsck_repairs() {
     if !need(Need::Fuse) {
@@ -414,8 +417,8 @@ fn killed_at_any_time_it_leaves_what_fsck_repairs() {
     }
 }
 
-/// A sweep in a mount namespace that was made before did not see the mount, took it for gone and forgot it: it stayed, dead, and no later command took it
-/// down. Seen in a suite whose other tests run commands in namespaces of their own.
+/// A sweep in a mount namespace that was made before did not see the mount, took it for gone and forgot it: it stayed,
+/// dead, and no later command took it down. Seen in a suite whose other tests run commands in namespaces of their own.
 #[test]
 fn a_dead_mount_is_left_to_those_who_see_it() {
     if !need(Need::Fuse) || !need(Need::Mount) {
@@ -438,8 +441,8 @@ fn a_dead_mount_is_left_to_those_who_see_it() {
     until("the dead mount is gone", || !place.is_mounted());
 }
 
-/// A killed mount of Soft Updates is used at once, and what the crash has left is given back beside that. The full check is the judge: it finds something
-/// before, and nothing after.
+/// A killed mount of Soft Updates is used at once, and what the crash has left is given back beside that. The full
+/// check is the judge: it finds something before, and nothing after.
 #[test]
 fn a_killed_mount_of_soft_updates_is_checked_beside_the_next_one() {
     if !need(Need::Fuse) {
@@ -670,8 +673,8 @@ fn what_the_image_refuses_is_told_with_its_place() {
 }
 
 /// The file of a snapshot is an image of the disk as it was, through the mount and out of the image.
-/// A host disk that fills up below a sparse image: nothing is lost in silence, nothing is written after what could not be, and what was synced before is there
-/// once the image is recovered as after a crash.
+/// A host disk that fills up below a sparse image: nothing is lost in silence, nothing is written after what could not
+/// be, and what was synced before is there once the image is recovered as after a crash.
 #[test]
 fn an_image_that_cannot_be_written_stays_as_a_crash_leaves_it() {
     if !testkit::needs(&[Need::Fuse, Need::Mount]) {
@@ -762,7 +765,8 @@ impl Drop for Unmounted {
     }
 }
 
-/// What has been dirty for five seconds is on the disk though nobody calls any more, in every mode; and so is the whole at once, if the root is synced.
+/// What has been dirty for five seconds is on the disk though nobody calls any more, in every mode; and so is the whole
+/// at once, if the root is synced.
 #[test]
 fn an_idle_mount_writes_everything() {
     if !need(Need::Fuse) {
@@ -786,7 +790,8 @@ fn an_idle_mount_writes_everything() {
         }
         for (name, place, server, since) in mounted {
             if !synced {
-                // The image alone says when it is done: it was written since, and then not any more. What is never written is found missing.
+                // The image alone says when it is done: it was written since, and then not any more. What is never
+                // written is found missing.
                 let written = || fs::metadata(place.at().join("disk.img")).unwrap().modified().unwrap();
                 until("it was written, and then not for six seconds", || {
                     written() > since && written().elapsed().is_ok_and(|quiet| quiet.as_secs() >= 6)

@@ -1,9 +1,9 @@
 //! The examples on the how-to pages are run, and print what stands there.
 //!
-//! A block ```` ```console ```` holds commands behind `$`, and what each prints below it: `? N` first where the exit status is not 0, and
-//! `...` for lines that the page leaves out. The commands of a page run in one directory, which holds the workloads that the pages name.
-//! After a change to what a command prints, `FSAGE_PAGES=write cargo test -p fsage --test it pages::` writes the pages again: read what it
-//! wrote.
+//! A block ```` ```console ```` holds commands behind `$`, and what each prints below it: `?
+//! N` first where the exit status is not 0, and `...` for lines that the page leaves out. The commands of a page run in
+//! one directory, which holds the workloads that the pages name. After a change to what a command prints,
+//! `FSAGE_PAGES=write cargo test -p fsage --test it pages::` writes the pages again: read what it wrote.
 
 use crate::common::{fsage, small_workload};
 use crate::documents::top;
@@ -35,8 +35,8 @@ fn printed(command: &str, directory: &Path) -> String {
             let output = command.output().unwrap();
             let status = output.status.code().expect("it exited by itself");
             let status = if status == 0 { String::new() } else { format!("? {status}\n") };
-            // A mount whose server another test has killed is taken down by whichever command comes next, and told by it. How far it is tells a
-            // command that takes long, on a busy machine.
+            // A mount whose server another test has killed is taken down by whichever command comes next, and told by
+            // it. How far it is tells a command that takes long, on a busy machine.
             let messages = text(&output.stderr);
             let of_others = |line: &str| line.ends_with("unmounted, left by a run that was killed");
             let spent = |time: &str| time.starts_with(|c: char| c.is_ascii_digit()) && !time.contains(' ');

@@ -10,8 +10,9 @@ use testkit::{Need, Tool};
 
 const NOBODY: u32 = 65534;
 
-/// In the user namespace that keeps an ordinary user's replays inside their target, strace may trace nothing, and the bundled recording took the place
-/// of what could not be recorded: for every ordinary user. What cannot be traced on the way there is told apart by what `fsage record` says.
+/// In the user namespace that keeps an ordinary user's replays inside their target, strace may trace nothing, and the
+/// bundled recording took the place of what could not be recorded: for every ordinary user. What cannot be traced on
+/// the way there is told apart by what `fsage record` says.
 #[test]
 fn an_ordinary_user_has_the_workload_recorded() {
     if !testkit::needs(&[Need::Root, Need::Tool(Tool::Strace)]) {

@@ -1,5 +1,5 @@
-//! What paths mean to a recording: working directories, root directories and mounts. The judge is the disk: the names before the run, with
-//! the trace applied, are the tree that the program left, and a replay leads to it too.
+//! What paths mean to a recording: working directories, root directories and mounts. The judge is the disk: the names
+//! before the run, with the trace applied, are the tree that the program left, and a replay leads to it too.
 //!
 //! Each program is Python, run by its absolute path, so that its first relative path is its own.
 
@@ -17,7 +17,8 @@ C = ctypes.CDLL(None, use_errno=True)
 def called(result, what):
     assert result == 0, f'{what}: {os.strerror(ctypes.get_errno())}'
 def text(path): return None if path is None else os.fsencode(path)
-def mount(what, where, flags=4096): called(C.mount(text(what), text(where), None, ctypes.c_ulong(flags), None), f'mount {what} {where}')
+def mount(what, where, flags=4096): called(C.mount(text(what), text(where), None, ctypes.c_ulong(flags), None), \
+f'mount {what} {where}')
 def unmount(where): called(C.umount2(text(where), 2), f'umount {where}')
 def write(path, words='x'): open(path, 'w').write(words)
 def append(path, words='y'): open(path, 'a').write(words)
@@ -73,8 +74,8 @@ fn leads_there(with: &str, program: &str) {
     leads_to_the_tree(&dir);
 }
 
-/// Under strace such calls had no path, until one that names a directory (`openat`) had a relative one: they counted as covered, and what
-/// they did was lost.
+/// Under strace such calls had no path, until one that names a directory (`openat`) had a relative one: they counted as
+/// covered, and what they did was lost.
 fn the_first_relative_calls_of_a_command(with: &str) {
     let program = "\
 os.mkdir('made')
@@ -87,8 +88,8 @@ os.link('b/f2', 'made/f3')
     leads_there(with, "own_mounts()\nmount('a', 'c')\nos.mkdir('c/made')\nos.rename('c/f1', 'c/made/f1')\n");
 }
 
-/// Records a program that runs already, and its child: each does a part, says so in a file `ready-parent` or `ready-child` below `a` or `b`, waits to be
-/// recorded, and goes on.
+/// Records a program that runs already, and its child: each does a part, says so in a file `ready-parent` or
+/// `ready-child` below `a` or `b`, waits to be recorded, and goes on.
 fn attached(with: &str, before: &str, behind: &str) -> Option<tempfile::TempDir> {
     let dir = tempfile::tempdir().unwrap();
     let work = dir.path().join("work");
@@ -143,7 +144,8 @@ open('ready-' + ('parent' if child else 'child'), 'w').close()";
     leads_to_the_tree(&dir);
 }
 
-/// What they do between the reading of the names and the first call that is recorded is in neither: that is said. Nothing was said of it.
+/// What they do between the reading of the names and the first call that is recorded is in neither: that is said.
+/// Nothing was said of it.
 fn names_that_change_before_it_begins(with: &str) {
     let before = "\
 import select
@@ -173,7 +175,8 @@ open('/ready-' + ('parent' if child else 'child'), 'w').close()";
     leads_to_the_tree(&dir);
 }
 
-/// A link from before the recording is known by where the tracer shows it to lead, which is no path in a root of one's own.
+/// A link from before the recording is known by where the tracer shows it to lead, which is no path in a root of one's
+/// own.
 fn a_link_from_before_in_a_root(with: &str) {
     let program = "\
 os.mkdir('a/target')
@@ -230,7 +233,8 @@ os.mkdir('/../last')
     leads_there(with, program);
 }
 
-/// A root is of threads and of processes: those that share it go with it, others do not; and it moves with its directory.
+/// A root is of threads and of processes: those that share it go with it, others do not; and it moves with its
+/// directory.
 fn a_root_is_shared_and_moves(with: &str) {
     let program = "\
 import threading
@@ -258,9 +262,11 @@ os.mkdir('outside')
 /// A path with `..` in it was kept as given for a descriptor, and was wrong once a name in it was moved.
 fn a_descriptor_by_way_of_what_is_moved(with: &str) {
     for program in [
-        "mount('c', 'b'); os.chdir('d'); g = os.open('../c/y', os.O_RDONLY); os.chdir('..'); os.rename('d', 'e'); os.mkdir('n5', dir_fd=g)",
+        "mount('c', 'b'); os.chdir('d'); g = os.open('../c/y', os.O_RDONLY); os.chdir('..'); os.rename('d', 'e'); \
+         os.mkdir('n5', dir_fd=g)",
         "mount('c/y', 'b'); g = os.open('d/../b', os.O_RDONLY); os.rename('d', 'e'); os.mkdir('n5', dir_fd=g)",
-        "mount('c', 'b'); g = os.open('d/../b/y', os.O_RDONLY); os.rename('d', 'e'); os.mkdir('../n4', dir_fd=g); os.mkdir('n5', dir_fd=g)",
+        "mount('c', 'b'); g = os.open('d/../b/y', os.O_RDONLY); os.rename('d', 'e'); os.mkdir('../n4', dir_fd=g); \
+         os.mkdir('n5', dir_fd=g)",
     ] {
         leads_there(with, &format!("own_mounts()\n{program}\n"));
     }
@@ -281,7 +287,8 @@ unmount('.')
     leads_there(with, program);
 }
 
-/// A link at a path's end that leads across a mount: the file that it leads to there was known, and the row named another.
+/// A link at a path's end that leads across a mount: the file that it leads to there was known, and the row named
+/// another.
 fn a_link_across_a_mount(with: &str) {
     let program = "\
 own_mounts()
@@ -364,7 +371,8 @@ append(f'/dev/fd/{fd}', 'and more')
     leads_there(with, program);
 }
 
-/// Calls by way of what is open are on what is behind it: that is how glibc's fchmodat changes a mode, and how a file without a name gets one.
+/// Calls by way of what is open are on what is behind it: that is how glibc's fchmodat changes a mode, and how a file
+/// without a name gets one.
 fn what_is_open_by_way_of_proc(with: &str) {
     let program = "\
 fd = os.open('a', os.O_TMPFILE | os.O_RDWR, 0o600)
@@ -411,7 +419,8 @@ make('sub/g')
     leads_there(with, program);
 }
 
-/// Threads and processes in a process number namespace are told by other numbers there: under strace nobody knew whose they were.
+/// Threads and processes in a process number namespace are told by other numbers there: under strace nobody knew whose
+/// they were.
 fn numbers_of_another_namespace(with: &str) {
     let program = "\
 import threading
@@ -439,7 +448,8 @@ fd = os.open('a/f1', os.O_RDWR)
 data = ctypes.create_string_buffer(b'abc')
 for i in range(50):
     # struct iocb: data, key, flags, opcode (pwrite), priority, descriptor, buffer, bytes, offset
-    block = ctypes.create_string_buffer(struct.pack('QIIHhIQQqQII', 0, 0, 0, 1, 0, fd, ctypes.addressof(data), 3, 0, 0, 0, 0))
+    block = ctypes.create_string_buffer(struct.pack('QIIHhIQQqQII', 0, 0, 0, 1, 0, fd, ctypes.addressof(data), 3, 0, \
+    0, 0, 0))
     blocks = (ctypes.c_void_p * 1)(ctypes.addressof(block))
     assert C.syscall(209, context, 1, blocks) == 1
     events = ctypes.create_string_buffer(32)
@@ -452,8 +462,8 @@ for i in range(50):
     assert!(meta["coverage_share"].as_f64().unwrap() < 1.0, "{meta}");
 }
 
-/// A link that was there before is in the snapshot, also where it is used behind a `..` or another link: a replay did not find what is
-/// behind it.
+/// A link that was there before is in the snapshot, also where it is used behind a `..` or another link: a replay did
+/// not find what is behind it.
 fn a_link_behind_others_that_was_there_before(with: &str) {
     let program = "\
 os.chdir('d')
@@ -470,8 +480,8 @@ write('../a/lb/n3')
     assert_eq!(replayed["differences"]["total"], 0, "{}", replayed["differences"]);
 }
 
-/// A thread that is not the first of its process executes a program and goes on under the first one's number, with what it has. Everybody
-/// else is recorded all the same.
+/// A thread that is not the first of its process executes a program and goes on under the first one's number, with what
+/// it has. Everybody else is recorded all the same.
 fn a_program_executed_by_a_second_thread(with: &str) {
     let program = "\
 import threading, time
@@ -499,8 +509,9 @@ os.mkdir('aft')
     assert!(!said.contains("not understood"), "{said}");
 }
 
-/// A descriptor is sent over a socket and closed at once, as those of logs and windows are; the name of the file is another file's by the time
-/// it arrives. The sender's close counted as the last, and what the receiver did was done to the other file.
+/// A descriptor is sent over a socket and closed at once, as those of logs and windows are; the name of the file is
+/// another file's by the time it arrives. The sender's close counted as the last, and what the receiver did was done to
+/// the other file.
 #[test]
 fn a_file_that_is_nobodys_while_it_is_sent() {
     let program = "\

@@ -1,6 +1,6 @@
-//! Who can record what, through the binary: without privileges, with three capabilities, somebody else's process, a 32-bit program, a
-//! container, a control group, calls that no kernel knows. Each works, or fsage says why not. The judge is what the program leaves behind,
-//! and the kernel (`/proc`).
+//! Who can record what, through the binary: without privileges, with three capabilities, somebody else's process, a
+//! 32-bit program, a container, a control group, calls that no kernel knows. Each works, or fsage says why not. The
+//! judge is what the program leaves behind, and the kernel (`/proc`).
 //!
 //! All but the programs of one's own need root, to become somebody else or to make what is recorded.
 
@@ -155,7 +155,8 @@ fn where_nothing_may_be_made_nothing_is_run() {
     assert!(!place.at("made").exists());
 }
 
-/// strace attached to a child that is one's own, and the profile said nothing of the process that was asked for; or it hung.
+/// strace attached to a child that is one's own, and the profile said nothing of the process that was asked for; or it
+/// hung.
 #[test]
 fn without_privileges_somebody_elses_process_with_a_child_of_ones_own_is_refused() {
     if !testkit::needs(&[Need::Root, Need::Tool(Tool::Setpriv)]) || !works("strace") {
@@ -163,7 +164,8 @@ fn without_privileges_somebody_elses_process_with_a_child_of_ones_own_is_refused
     }
     let place = Place::new();
     let fsage = place.fsage_of_anybody();
-    let line = "setpriv --reuid 65534 --regid 65534 --clear-groups sleep 1000 & echo $! >child; echo 1 >>counted; read word; kill $!; wait";
+    let line = "setpriv --reuid 65534 --regid 65534 --clear-groups sleep 1000 & echo $! >child; echo 1 >>counted; read \
+        word; kill $!; wait";
     let mut shell = Command::new("sh");
     shell.args(["-c", line]).current_dir(place.dir.path()).stdin(Stdio::piped());
     let mut subject = Running { child: shell.spawn().unwrap() };
@@ -203,7 +205,8 @@ fn without_privileges_a_command_is_recorded_by_strace() {
     );
 }
 
-/// The kernel's programs read its own clock, and fsage that of its time namespace: the recording began days before or after.
+/// The kernel's programs read its own clock, and fsage that of its time namespace: the recording began days before or
+/// after.
 #[test]
 fn a_recording_in_a_time_namespace_begins_when_it_does() {
     let unshare = ["--time", "--monotonic", "1000000"];
@@ -266,7 +269,8 @@ while os.getppid() == parent:
 end(0, None)
 ";
 
-/// fsage made a thread to end the recording, got none, and was gone: without a profile or a spool, and the command never heard of the signal.
+/// fsage made a thread to end the recording, got none, and was gone: without a profile or a spool, and the command
+/// never heard of the signal.
 #[test]
 fn a_command_that_takes_every_process_is_recorded_to_the_end() {
     if !testkit::need(Need::Root)
@@ -438,7 +442,8 @@ fn a_call_that_no_kernel_knows_fails_as_it_would_and_is_counted_in_the_kernel() 
     }
 }
 
-/// Does what a program in a container does: in a mount and a process namespace of its own, on a file system mounted there.
+/// Does what a program in a container does: in a mount and a process namespace of its own, on a file system mounted
+/// there.
 const BOX: &str = "\
 mount -t tmpfs fsage-test \"$1/box\"; cd \"$1/box\"
 echo before > old; mkdir d; echo below > d/f; ln -s d link

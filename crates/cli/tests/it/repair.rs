@@ -84,8 +84,8 @@ fn b_a_copy_is_not_written_over_what_a_shared_indirect_block_leads_to() {
     assert_eq!(copied(at, 2, "a"), b"", "size and block count of a agree");
 }
 
-/// Of two files with damage of their own one shares a block with a third, and the other one, which contradicts itself, has a stray
-/// indirect pointer to its data: what agrees is settled first, and its data is not taken for pointers.
+/// Of two files with damage of their own one shares a block with a third, and the other one, which contradicts itself,
+/// has a stray indirect pointer to its data: what agrees is settled first, and its data is not taken for pointers.
 #[test]
 fn b_what_contradicts_itself_is_settled_last() {
     let scratch = tempfile::tempdir().unwrap();
@@ -102,7 +102,8 @@ fn b_what_contradicts_itself_is_settled_last() {
     let (first, second) = if a < b { (a, b) } else { (b, a) };
     // The first, which agrees with itself, has a block of the second's.
     poke(at, "9.img", first + 44, &pointer(second, 0));
-    // And the third's indirect pointer leads to the second's data; size and pointers do not agree, count and pointers do.
+    // And the third's indirect pointer leads to the second's data; size and pointers do not agree, count and pointers
+    // do.
     poke(at, "9.img", y + 88, &pointer(second, 1));
     poke(at, "9.img", y + 104, &32_u32.to_le_bytes());
     repaired(at, 9);
@@ -205,7 +206,8 @@ fn i_stray_hashes_and_flags_are_noticed() {
     }
 }
 
-/// Files that found no room were tried again in a directory that had been removed in between: ENOENT "the plan contradicts itself".
+/// Files that found no room were tried again in a directory that had been removed in between: ENOENT "the plan
+/// contradicts itself".
 #[test]
 fn e_aging_goes_on_where_the_file_system_is_full() {
     let scratch = tempfile::tempdir().unwrap();
@@ -250,7 +252,8 @@ fn change_superblocks(image: &mut [u8], change: &dyn Fn(&mut [u8])) {
     }
 }
 
-/// What newfs_lfs writes: `nfiles` 0, and half of the inode blocks as free. Both were called damage, and `cp` and `clean` refused.
+/// What newfs_lfs writes: `nfiles` 0, and half of the inode blocks as free. Both were called damage, and `cp` and
+/// `clean` refused.
 #[test]
 fn g_a_file_system_as_newfs_lfs_makes_it_is_clean_and_written_to() {
     let scratch = tempfile::tempdir().unwrap();

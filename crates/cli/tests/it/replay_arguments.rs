@@ -1,5 +1,5 @@
-//! Arguments of calls that a replay must not lose: a small program is recorded by either recorder and replayed; the tree of the
-//! replay must be the program's own: names, types, lengths, targets, and which names are of one file.
+//! Arguments of calls that a replay must not lose: a small program is recorded by either recorder and replayed; the
+//! tree of the replay must be the program's own: names, types, lengths, targets, and which names are of one file.
 //!
 //! The program is this test binary itself ([`program`]).
 
@@ -70,7 +70,8 @@ fn without_a_name_in_another_root() {
     }
 }
 
-/// Copies whose offsets are given, some after the end of what is there, and from and to pipes that hold less than is asked for.
+/// Copies whose offsets are given, some after the end of what is there, and from and to pipes that hold less than is
+/// asked for.
 fn copies_at_offsets() {
     let (from, to) = (made("from", 300_000), made("to", 0));
     let (mut at, mut goes) = (0, 5000);

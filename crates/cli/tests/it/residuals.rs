@@ -51,8 +51,8 @@ fn the_rows_add_up_to_the_report() {
     let report = validate(d.path(), &["--residuals", "r.parquet"]);
     assert_eq!(report, without, "looking changes nothing in virtual time");
     let file = d.path().join("r.parquet");
-    let query = "select workload, target, replay, sum(predicted_ns), sum(measured_ns), count(predicted_ns), count(measured_ns) \
-                 from r group by all order by target";
+    let query = "select workload, target, replay, sum(predicted_ns), sum(measured_ns), count(predicted_ns), \
+                 count(measured_ns) from r group by all order by target";
     let Some(sums) = duckdb(&file, query) else { return };
     assert_eq!(sums.len(), 2, "one replay of each in virtual time: {sums:?}");
     for (sums, cell) in sums.iter().zip(report["cells"].as_array().unwrap()) {
@@ -71,16 +71,16 @@ fn the_rows_add_up_to_the_report() {
         close(&Value::from(row[3].as_f64().unwrap_or(0.0)), &op["measured_ns"]);
     }
     // The entries of a call, and what it waited, are its price; the largest is named.
-    let query = "select count(*) from r where abs(predicted_ns - stall_ns - list_sum([e.ns for e in entries])) > 1e-6 * predicted_ns \
-                 or (len(entries) > 0 and not list_contains([e.entry for e in entries], entry))";
+    let query = "select count(*) from r where abs(predicted_ns - stall_ns - list_sum([e.ns for e in entries])) > 1e-6 \
+                 * predicted_ns or (len(entries) > 0 and not list_contains([e.entry for e in entries], entry))";
     assert_eq!(duckdb(&file, query).unwrap()[0][0], 0);
     // Bursts and the call before, recomputed from the order.
     let query = "with m as (select *, lag(op) over w as before from r where measured_ns is not null window w as \
                  (partition by workload, target, replay order by seq)), \
                  g as (select *, sum(case when before is distinct from op then 1 else 0 end) over \
                  (partition by workload, target, replay order by seq) as run from m), \
-                 b as (select *, row_number() over (partition by workload, target, replay, run order by seq) as n from g) \
-                 select count(*) filter (where previous_op is distinct from before or burst <> n), count(*) from b";
+                 b as (select *, row_number() over (partition by workload, target, replay, run order by seq) as n from \
+                 g) select count(*) filter (where previous_op is distinct from before or burst <> n), count(*) from b";
     let counts = &duckdb(&file, query).unwrap()[0];
     assert!(counts[0] == 0 && counts[1].as_u64().unwrap() > 100, "{counts}");
     // What the cache held, as found: never more than there is, and never what was not looked for.
@@ -107,7 +107,8 @@ fn a_planted_price_is_the_first_context() {
         let setting = format!("{entry}={time}");
         let report = explain(&["--residuals", &file, "--set", &setting]);
         let first = &report["contexts"][0];
-        // Whatever tells these calls from others as well (a close looks nothing up) may be the condition: the entry that carries it is named.
+        // Whatever tells these calls from others as well (a close looks nothing up) may be the condition: the entry
+        // that carries it is named.
         assert!(first["share"].as_f64().unwrap() > 0.5 && first["entries"][0][0] == entry, "{first}");
     }
     let plain = || explain(&["--residuals", "a.parquet"]);

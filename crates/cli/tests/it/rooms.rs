@@ -1,4 +1,5 @@
-//! The rooms of the house are as DESIGN.md says: each crate has its row, uses only what stands above it, and says why if it is large.
+//! The rooms of the house are as DESIGN.md says: each crate has its row, uses only what stands above it, and says why
+//! if it is large.
 
 use crate::documents::{sources, top};
 use std::collections::BTreeSet;
@@ -46,8 +47,21 @@ fn a_large_crate_says_why_it_is_one() {
     let named: BTreeSet<&str> = reasons.filter_map(|line| line.strip_prefix("* `")?.split('`').next()).collect();
     let lines = |name: &str| -> usize {
         let texts = sources(&top().join("crates").join(name).join("src"));
-        texts.iter().map(|text| text.lines().count()).sum()
+        texts.values().map(|text| text.lines().count()).sum()
     };
     let large: BTreeSet<&str> = table(&design).into_iter().filter(|name| lines(name) > LARGE).collect();
     assert_eq!(large, named, "crates of more than {LARGE} lines, and those whose reason DESIGN.md gives");
+}
+
+/// As rustfmt.toml says; rustfmt itself breaks neither comments nor texts, and leaves what is around a long text as it is.
+const COLUMNS: usize = 120;
+
+#[test]
+fn lines_are_at_most_120_columns() {
+    let rooms = ["benchmarks/src", "crates", "fuzz/fuzz_targets", "python/src"].map(|room| sources(&top().join(room)));
+    let all = || rooms.iter().flatten().flat_map(|(path, text)| text.lines().zip(1..).map(move |line| (path, line)));
+    assert!(all().count() > 200_000, "{} lines: the sources were not found", all().count());
+    let long = all().filter(|(_, (line, _))| line.chars().count() > COLUMNS);
+    let long: Vec<String> = long.map(|(path, (_, number))| format!("{}:{number}", path.display())).collect();
+    assert!(long.is_empty(), "lines of more than {COLUMNS} columns:\n{}", long.join("\n"));
 }

@@ -1,4 +1,5 @@
-//! `fsage predict`: how long the program itself takes. What it must be is known from the program: its calls follow one another.
+//! `fsage predict`: how long the program itself takes. What it must be is known from the program: its calls follow one
+//! another.
 
 use crate::common::{code, run, small_system, small_workload, succeeds};
 use predict::runtime::{Latency, Processors, Timeline, simulate};
@@ -73,7 +74,8 @@ fn but_for_names(said: &Value) -> Value {
     known
 }
 
-/// With all waits as recorded, who wakes whom must give back the recorded time of a real program, and not by leaving it out.
+/// With all waits as recorded, who wakes whom must give back the recorded time of a real program, and not by leaving it
+/// out.
 #[test]
 fn a_recording_gone_through_again_takes_as_long() {
     if !may_record() {

@@ -1,6 +1,7 @@
 //! What commands print as JSON, held against the schemas in docs/schemas (`testkit::schema` says who judges).
 //!
-//! With `FSAGE_JSON_INTO=DIR` the tests leave every document in DIR, for `scripts/schemas`, which drafts the schemas of new fields.
+//! With `FSAGE_JSON_INTO=DIR` the tests leave every document in DIR, for `scripts/schemas`, which drafts the schemas of
+//! new fields.
 
 use crate::common::{run, small_system, small_workload, succeeds, trace_text};
 use crate::documents::{schemas_of_the_sources, top};
@@ -79,7 +80,10 @@ fn predictions_and_replays_are_as_their_schemas_say() {
     small_workload(d.at());
     small_system(d.at(), "a", 2_000.0);
     small_system(d.at(), "b", 20_000.0);
-    d.line("predict small.workload a.system b.system --min-coverage 0 --explain a b --cache-sizes 1M,64M --set rm=5us --cache 1G");
+    d.line(
+        "predict small.workload a.system b.system --min-coverage 0 --explain a b --cache-sizes 1M,64M --set rm=5us \
+        --cache 1G",
+    );
     d.line("predict small.workload ext4 xfs --min-coverage 0 --check ffs:size=64M --repeats 2");
     d.line("predict small.workload small.workload a.system b.system --min-coverage 0");
     d.line("replay small.workload ffs:size=64M");
@@ -96,7 +100,10 @@ fn recordings_and_validations_are_as_their_schemas_say() {
     small_system(d.at(), "a", 2_000.0);
     let trace = trace_text();
     d.of(&["import", trace.to_str().unwrap(), "-o", "again.workload"]);
-    d.line("validate small.workload --on ffs:size=64M --system ffs:size=64M=a.system --repeats 3 --max-repeats 3 --min-coverage 0");
+    d.line(
+        "validate small.workload --on ffs:size=64M --system ffs:size=64M=a.system --repeats 3 --max-repeats 3 \
+        --min-coverage 0",
+    );
     let may_record = testkit::need(testkit::Need::Tool(testkit::Tool::Strace));
     if may_record {
         // `--json` is given again behind it, and is the command's there.

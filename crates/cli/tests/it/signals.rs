@@ -1,7 +1,7 @@
 //! A signal ends whatever a command is doing, soon.
 //!
-//! How soon is measured in the processor time that it still takes, which no other load on the machine lengthens. The signal comes once a
-//! command has taken so much: while it reads, scans or works out, as far as that reaches.
+//! How soon is measured in the processor time that it still takes, which no other load on the machine lengthens. The
+//! signal comes once a command has taken so much: while it reads, scans or works out, as far as that reaches.
 
 use crate::common;
 use crate::common::plan_file::{self, Row};
@@ -17,9 +17,11 @@ use std::process::Stdio;
 use std::time::{Duration, Instant};
 use testkit::{Need, Tool};
 
-/// What a command itself may still take: ten looks a second in an optimised build, and a fraction of its speed in this one.
+/// What a command itself may still take: ten looks a second in an optimised build, and a fraction of its speed in this
+/// one.
 const STILL_MS: u64 = 1_500;
-/// The same with what the kernel takes for it, on a machine that others use: to give back a file of gigabytes took 1,880 ms beside a full load.
+/// The same with what the kernel takes for it, on a machine that others use: to give back a file of gigabytes took
+/// 1,880 ms beside a full load.
 const STILL_IN_ALL_MS: u64 = 6_000;
 /// What it is to have taken when the signal comes.
 const AFTER_MS: [u64; 3] = [10, 300, 1_200];
@@ -112,8 +114,8 @@ fn is_part_of(copy: &Path, tree: &Path) -> bool {
     common::names(copy).iter().all(|name| fs::read(copy.join(name)).ok() == fs::read(tree.join(name)).ok())
 }
 
-/// Whether what a command left is what it makes when nothing disturbs it: the signal came after its last step. Moves it aside, and leaves
-/// what the undisturbed run made.
+/// Whether what a command left is what it makes when nothing disturbs it: the signal came after its last step. Moves it
+/// aside, and leaves what the undisturbed run made.
 fn is_whole(directory: &Path, args: &[&str], left: &[String]) -> bool {
     let aside = tempfile::tempdir().expect("a directory");
     // What is left in a directory below is no result.
@@ -131,10 +133,12 @@ fn is_whole(directory: &Path, args: &[&str], left: &[String]) -> bool {
     })
 }
 
-/// How often a command is run until the signal comes within its work: where others have most of the processor, it may be done between two looks.
+/// How often a command is run until the signal comes within its work: where others have most of the processor, it may
+/// be done between two looks.
 const TRIES: usize = 20;
 
-/// Each of these commands, from the first to its end at each of the times. A command that is done before the first of them tests nothing.
+/// Each of these commands, from the first to its end at each of the times. A command that is done before the first of
+/// them tests nothing.
 fn each_ends(directory: &Path, commands: &[&[&str]]) {
     let mut late = Vec::new();
     for args in commands {
@@ -246,7 +250,8 @@ fn waiting_for_a_fifo_ends() {
     let args = ["import", "fifo", "--format", "strace", "-o", "w.workload"];
     for writes in [false, true] {
         for (signal, code) in [("INT", 130), ("TERM", 143)] {
-            // Opened both ways, a FIFO waits for nobody. Who stops writing ends the text: it stays open, or was never opened.
+            // Opened both ways, a FIFO waits for nobody. Who stops writing ends the text: it stays open, or was never
+            // opened.
             let _writer = writes.then(|| {
                 let mut both = fs::File::options().read(true).write(true).open(&fifo).expect("the FIFO");
                 both.write_all(b"1 1700000000.000001 stat(\"/a\", {}) = 0 <0.000010>\n").expect("room in the FIFO");
@@ -331,7 +336,8 @@ fn what_a_target_goes_through_ends() {
     );
 }
 
-/// What was begun of a plan was done to its end first: one operation writes as long as there is room, and took minutes more.
+/// What was begun of a plan was done to its end first: one operation writes as long as there is room, and took minutes
+/// more.
 #[test]
 fn one_long_operation_of_a_plan_ends() {
     let d = tempfile::tempdir().expect("a directory");
@@ -363,7 +369,8 @@ fn working_in(directory: &Path) -> Vec<String> {
     there.map(|process| String::from_utf8_lossy(&line(process)).replace('\0', " ")).collect()
 }
 
-/// Its workload is a command that nobody but it has started: the signal is for the whole, from before the first call is recorded to the last.
+/// Its workload is a command that nobody but it has started: the signal is for the whole, from before the first call is
+/// recorded to the last.
 #[test]
 fn a_quickstart_that_records_ends() {
     if !testkit::need(Need::Tool(Tool::Strace)) {

@@ -132,7 +132,8 @@ fn block_lists_of_images_lead_to_the_bytes_of_their_files() {
     }
 }
 
-/// A laboratory that is aged keeps where its files lay each day: the layout by day is that of the surveys that were taken meanwhile.
+/// A laboratory that is aged keeps where its files lay each day: the layout by day is that of the surveys that were
+/// taken meanwhile.
 #[test]
 fn the_layout_by_day_of_snapshots_is_that_of_the_surveys() {
     let work = tempfile::tempdir().unwrap();

@@ -1,4 +1,5 @@
-//! A file is of its format and version and has its columns, or an error says which file, where, what and whose fault it is.
+//! A file is of its format and version and has its columns, or an error says which file, where, what and whose fault it
+//! is.
 
 use arrow_array::types::UInt64Type;
 use arrow_array::{Array as _, ArrayRef, StringArray, UInt64Array};
@@ -93,7 +94,8 @@ fn a_null_where_none_may_be_is_told_with_its_row() {
     };
     numbers(0).unwrap();
     let said = numbers(1).unwrap_err().to_string();
-    let place = "a.herds: row 3, column animals: is null, which it may not be; restore the file from a copy, or count the herds again";
+    let place = "a.herds: row 3, column animals: is null, which it may not be; restore the file from a copy, or count \
+        the herds again";
     assert!(said.ends_with(place), "{said}");
     let text = file.read_row_group(0, &["kind"], |columns| columns.text("kind").map(|texts| assert!(texts.is_empty())));
     assert!(text.unwrap_err().to_string().contains("row 1, column kind: is null"));

@@ -1,8 +1,9 @@
-//! The cleaner's rules of order, each broken on purpose: crashes at every moment of runs in which the cleaner works must find it.
+//! The cleaner's rules of order, each broken on purpose: crashes at every moment of runs in which the cleaner works
+//! must find it.
 //!
-//! A small disk is filled with files, and some are taken out of it; that is the beginning. Then a file goes, two checkpoints make clean
-//! what it leaves, and new files fill the disk, so that segments are cleaned or holes plugged. One log relies on a drive that does each
-//! request wholly or not at all, in any order; the other on flushes only.
+//! A small disk is filled with files, and some are taken out of it; that is the beginning. Then a file goes, two
+//! checkpoints make clean what it leaves, and new files fill the disk, so that segments are cleaned or holes plugged.
+//! One log relies on a drive that does each request wholly or not at all, in any order; the other on flushes only.
 
 use crash::{LfsSubject, Op, Search, Settings, Start, parse_ops, run_ops, search, start};
 use device::crash::{Plan, UnderWay, WriteCache};

@@ -1,7 +1,7 @@
 //! Crashes of the Fast File System: all short sequences, long ones, and bugs that have to be found.
 //!
-//! `FSAGE_CRASH_STATES=1000000 cargo test --release -p fsage-crash --test it -- --nocapture ffs::` looks at all sequences of three
-//! operations and then at long ones until there were as many distinct states.
+//! `FSAGE_CRASH_STATES=1000000 cargo test --release -p fsage-crash --test it -- --nocapture ffs::` looks at all
+//! sequences of three operations and then at long ones until there were as many distinct states.
 
 use crash::sequence::{self, Drawn, MIXES};
 use crash::{
@@ -54,8 +54,9 @@ pub(super) fn explain(found: &Search) -> String {
     format!("{:#?}\n{}", found.tally, lines.join("\n"))
 }
 
-/// No state of any sequence fails: those of all sequences of one operation (`FSAGE_CRASH_LONGEST`), and of `most` long ones. With `FSAGE_CRASH_STATES` those of
-/// all sequences of three operations, and of long ones until so many distinct states were looked at.
+/// No state of any sequence fails: those of all sequences of one operation (`FSAGE_CRASH_LONGEST`), and of `most` long
+/// ones. With `FSAGE_CRASH_STATES` those of all sequences of three operations, and of long ones until so many distinct
+/// states were looked at.
 pub(super) fn nothing_fails(
     what: &str,
     (subject, begin): &(FfsSubject, Start),
@@ -115,7 +116,8 @@ pub(super) fn filled(files: u32) -> String {
     (0..files).map(|n| format!("create d/{n}; write d/{n} 0 40000; fsync d/{n}; ")).collect()
 }
 
-/// A file that was being made had no name yet, and there was no room for lost+found: the check left it as it was, for ever.
+/// A file that was being made had no name yet, and there was no room for lost+found: the check left it as it was, for
+/// ever.
 #[test]
 fn what_was_being_made_on_a_full_disk_is_cleared() {
     let (subject, begin) = subject("conventional,root");
@@ -125,8 +127,9 @@ fn what_was_being_made_on_a_full_disk_is_cleared() {
     assert!(found.tally.refused > 0, "the disk was not full");
 }
 
-/// The rules of conventional updates and the phases of fsck, each with a sequence that shows what it is for. Link counts, the
-/// first block of a new directory and a new indirect block are not among them: fsck puts any of them right, and nothing is lost.
+/// The rules of conventional updates and the phases of fsck, each with a sequence that shows what it is for. Link
+/// counts, the first block of a new directory and a new indirect block are not among them: fsck puts any of them right,
+/// and nothing is lost.
 fn provoked() -> Vec<(Bug, String)> {
     let text = |text: &str| text.to_owned();
     let names: String = (0..20).map(|n| format!("create d/a-long-name-of-a-file-{n}; ")).collect();
@@ -224,8 +227,8 @@ fn threads_change_nothing() {
     assert_eq!(one.failures, three.failures);
 }
 
-/// The fragments that a growing file has left were another file's while the inode on the disk still had them: the block was in two
-/// files, and what had been synced was gone. And their new place was in the inode before the data was there.
+/// The fragments that a growing file has left were another file's while the inode on the disk still had them: the block
+/// was in two files, and what had been synced was gone. And their new place was in the inode before the data was there.
 #[test]
 fn a_moved_fragment_is_not_used_again_before_its_pointer_is_written() {
     let (subject, begin) = subject("conventional");

@@ -1,7 +1,8 @@
-//! Crashes of file systems with a log of metadata: all short sequences, long ones, and rules that are broken on purpose.
+//! Crashes of file systems with a log of metadata: all short sequences, long ones, and rules that are broken on
+//! purpose.
 //!
-//! `FSAGE_CRASH_STATES=1000000 cargo test --release -p fsage-crash --test it -- --nocapture journal::` looks at all sequences of three
-//! operations and then at long ones until there were as many distinct states of each mode.
+//! `FSAGE_CRASH_STATES=1000000 cargo test --release -p fsage-crash --test it -- --nocapture journal::` looks at all
+//! sequences of three operations and then at long ones until there were as many distinct states of each mode.
 
 use crate::ffs::{BLOCK_BYTES, each, explain, nothing_fails};
 use crash::sequence;

@@ -1,12 +1,14 @@
-//! Crashes at every point of random workloads of a log with the cleaner running: after recovery everything is consistent, what was
-//! promised is there, and the tree is as it was after some call.
+//! Crashes at every point of random workloads of a log with the cleaner running: after recovery everything is
+//! consistent, what was promised is there, and the tree is as it was after some call.
 //!
-//! A log whose partial segments go out together is safe on a drive that does not tear them; it is crashed on one that does each request
-//! wholly or not at all. One with `order=barrier` is safe on any: it is crashed with any sectors lost that were not flushed.
+//! A log whose partial segments go out together is safe on a drive that does not tear them; it is crashed on one that
+//! does each request wholly or not at all. One with `order=barrier` is safe on any: it is crashed with any sectors lost
+//! that were not flushed.
 //!
-//! Each seed is the life of a file system: a workload, a crash, and another workload on what recovery has left, with sizes,
-//! policies and habits of its own. `FSAGE_CRASH_STATES=1000000 cargo test --release -p fsage-crash --test it -- --nocapture lfs::` goes
-//! on until there were as many distinct states; `FSAGE_CRASH_SEED=n` looks at one life alone.
+//! Each seed is the life of a file system: a workload, a crash, and another workload on what recovery has left, with
+//! sizes, policies and habits of its own.
+//! `FSAGE_CRASH_STATES=1000000 cargo test --release -p fsage-crash --test it -- --nocapture lfs::` goes on until there
+//! were as many distinct states; `FSAGE_CRASH_SEED=n` looks at one life alone.
 
 use crash::sequence::{Drawn, MIXES, Mix};
 use crash::{Class, Found, LfsSubject, Op, Ran, Search, Settings, Subject, Watched, image_of, search, shown_ops};
@@ -160,7 +162,8 @@ impl Life {
         Ran { history: watched.into_history(), refused, counts }
     }
 
-    /// A quarter of the files goes. A log that nobody cleans may have no room left for that either (seeds 7 and 92 of the long run).
+    /// A quarter of the files goes. A log that nobody cleans may have no room left for that either (seeds 7 and 92 of
+    /// the long run).
     fn make_room(&self, run: u64, watched: &mut Watched<::lfs::Lfs>, drawn: &mut Drawn) {
         for _ in 0..drawn.files() / 4 {
             let Some(op) = drawn.to_remove() else { return };
@@ -260,8 +263,8 @@ fn whatever_a_crash_leaves_is_whole() {
     }
 }
 
-/// The log fills up, and then all of it is cleaned at once: power failures in between. With `FSAGE_CRASH_STATES` until there were
-/// as many states. `cleaner::` breaks the rules of this.
+/// The log fills up, and then all of it is cleaned at once: power failures in between. With `FSAGE_CRASH_STATES` until
+/// there were as many states. `cleaner::` breaks the rules of this.
 #[test]
 fn a_log_that_is_cleaned_as_a_whole() {
     let looked_at = |seed, calls, settings: Settings| {
@@ -300,10 +303,11 @@ fn a_log_that_is_cleaned_as_a_whole() {
     assert!(events("times all was cleaned") > 2 && events("with the cleaner's writes") > 0, "{tally:#?}");
 }
 
-/// A state whose recovery, interrupted, could not be recovered: it wrote into a segment that a checkpoint on the disk leads into.
-/// Found with seed 10: the log names one as next that is clean, as superblocks say that are not on the disk. And with seed 66: the newer checkpoint
-/// knows one as empty, and the older one leads into it. Either bug, planted again, shows in this state. Where the log does
-/// its work in another order, other states do: those in which what recovery writes depends on the bug are few.
+/// A state whose recovery, interrupted, could not be recovered: it wrote into a segment that a checkpoint on the disk
+/// leads into. Found with seed 10: the log names one as next that is clean, as superblocks say that are not on the
+/// disk. And with seed 66: the newer checkpoint knows one as empty, and the older one leads into it. Either bug,
+/// planted again, shows in this state. Where the log does its work in another order, other states do: those in which
+/// what recovery writes depends on the bug are few.
 #[test]
 fn recovery_spares_what_a_checkpoint_leads_into() {
     let (seed, run, state) = (66, 2, "128.1");
@@ -355,7 +359,8 @@ fn planted_bugs_are_found() {
     }
 }
 
-/// A log without flushes on a drive that tears writes: the checksum finds what it can, and its absence lets through much more.
+/// A log without flushes on a drive that tears writes: the checksum finds what it can, and its absence lets through
+/// much more.
 #[test]
 fn the_checksum_of_a_partial_segment_is_needed() {
     let failed = |planted| {

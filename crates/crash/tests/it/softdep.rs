@@ -1,7 +1,8 @@
 //! Crashes under Soft Updates: nothing but what the mode promises, and each rule of it broken on purpose.
 //!
-//! `FSAGE_CRASH_STATES=1000000 cargo test --release -p fsage-crash --test it -- --nocapture softdep::` looks at all sequences of
-//! three operations (`FSAGE_CRASH_LONGEST`) and then at long ones until there were as many distinct states.
+//! `FSAGE_CRASH_STATES=1000000 cargo test --release -p fsage-crash --test it -- --nocapture softdep::` looks at all
+//! sequences of three operations (`FSAGE_CRASH_LONGEST`) and then at long ones until there were as many distinct
+//! states.
 
 use crate::ffs::{BLOCK_BYTES, blank, each, explain, filled, nothing_fails, subject};
 use crash::{Class, FfsSubject, Op, Settings, Start, parse_ops, sequence, start};
@@ -18,7 +19,8 @@ fn begun(words: &str) -> (FfsSubject, Start) {
     (subject, begin)
 }
 
-/// Every state is mended by what the mode promises: what [`ffs::fsck::Report::beyond_soft_updates`] finds more is unresolvable.
+/// Every state is mended by what the mode promises: what [`ffs::fsck::Report::beyond_soft_updates`] finds more is
+/// unresolvable.
 #[test]
 fn soft_updates_keep_what_they_promise() {
     let tally = nothing_fails("softdep", &subject("softdep"), &Settings::default(), 12);
@@ -27,8 +29,8 @@ fn soft_updates_keep_what_they_promise() {
     assert!(tally.of(Class::Repaired) > tally.states / 4 && tally.of(Class::Clean) > 0, "{tally:#?}");
 }
 
-/// The check in the background puts right what a crash leaves, and loses nothing that the full check would keep; what nobody has synced and has no
-/// name goes.
+/// The check in the background puts right what a crash leaves, and loses nothing that the full check would keep; what
+/// nobody has synced and has no name goes.
 #[test]
 fn the_check_in_the_background_recovers() {
     let (subject, begin) = subject("softdep");
@@ -40,8 +42,8 @@ fn the_check_in_the_background_recovers() {
     }
 }
 
-/// Rules of Soft Updates, each with a sequence that shows what it is for. That a pointer waits for an indirect block is not among them:
-/// a length is pulled back to what can be found, and hides what is behind it.
+/// Rules of Soft Updates, each with a sequence that shows what it is for. That a pointer waits for an indirect block is
+/// not among them: a length is pulled back to what can be found, and hides what is behind it.
 fn provoked() -> Vec<(Bug, String)> {
     let text = |text: &str| text.to_owned();
     let reused = format!(
@@ -86,8 +88,8 @@ fn planted_bugs_of_soft_updates_are_found() {
     assert!(missed.is_empty(), "nobody notices\n{}", missed.join("\n"));
 }
 
-/// A fragment had grown in place and then moved before either was on the disk: all of it was free at once, with what the inode on
-/// the disk still had of it.
+/// A fragment had grown in place and then moved before either was on the disk: all of it was free at once, with what
+/// the inode on the disk still had of it.
 #[test]
 fn a_fragment_that_has_grown_and_moved_is_kept() {
     let (subject, begin) = begun("softdep,root");
@@ -97,7 +99,8 @@ fn a_fragment_that_has_grown_and_moved_is_kept() {
     assert!(found.tally.states > 40, "{}", explain(&found));
 }
 
-/// An indirect block had lost its last pointers while the inode on the disk had the old length (long sequences from 7 on).
+/// An indirect block had lost its last pointers while the inode on the disk had the old length (long sequences from 7
+/// on).
 #[test]
 fn a_file_is_cut_on_the_disk_before_its_indirect_block() {
     let (subject, begin) = begun("softdep,root");
@@ -107,8 +110,8 @@ fn a_file_is_cut_on_the_disk_before_its_indirect_block() {
     assert!(found.tally.states > 40, "{}", explain(&found));
 }
 
-/// The last chunk of a fragment was zeros on the disk when the directory's new length was there: fragments of more than a sector (crashes of
-/// SDET, softdep99/crash). What another mode has left of a directory is not filled.
+/// The last chunk of a fragment was zeros on the disk when the directory's new length was there: fragments of more than
+/// a sector (crashes of SDET, softdep99/crash). What another mode has left of a directory is not filled.
 #[test]
 fn a_directory_that_grows_within_its_fragment_is_sound() {
     let spec = |words: &str| {
@@ -127,8 +130,8 @@ fn a_directory_that_grows_within_its_fragment_is_sound() {
     }
 }
 
-/// Names that are made, moved and removed again before the disk has them. Those with a comment were found by crashes after all sequences of
-/// two and three operations, and after long ones.
+/// Names that are made, moved and removed again before the disk has them. Those with a comment were found by crashes
+/// after all sequences of two and three operations, and after long ones.
 pub(super) const NAMES: [&str; 20] = [
     // The old name was gone from the disk before the new one was there.
     "link a b; unlink a",
@@ -142,17 +145,21 @@ pub(super) const NAMES: [&str; 20] = [
     // A directory's new name was in a directory that had none on the disk.
     "rename d e; mkdir d; rename e d/e",
     // Where a directory's `..` leads came after the only name of it on the disk.
-    "mkdir e; mkdir e/f; fsync e/f; wait 31000; rename e/f f; wait 20000; rename f d/f; wait 5000; rename d/f g; wait 70000",
-    // A new name waited for the one that had its room, that for another directory's new name, and so on back to it (an ager with seed 1).
+    "mkdir e; mkdir e/f; fsync e/f; wait 31000; rename e/f f; wait 20000; rename f d/f; wait 5000; rename d/f g; wait \
+     70000",
+    // A new name waited for the one that had its room, that for another directory's new name, and so on back to it (an
+    // ager with seed 1).
     "mkdir p; mkdir q; mkdir p/x; mkdir q/y; sync; rename p/x q/x; rename q/y p/y; rename q/x q/z; fsync d/b",
     "mkdir p; mkdir q; create p/x; create q/y; sync; rename p/x q/x; rename q/y p/y; rename q/x q/z; fsync d/b",
-    // The same with one directory: it came back to where its name was on the disk and its `..` led elsewhere (processes on a mount).
+    // The same with one directory: it came back to where its name was on the disk and its `..` led elsewhere (processes
+    // on a mount).
     "mkdir t; mkdir p; mkdir q; mkdir t/x; sync; rename t/x p/a; fsync p; rename p/a q/y; rename q/y p/c; fsync d/b",
     // A directory had its old name on the disk again, and `..` led elsewhere still (random renames).
     "mkdir p; mkdir q; mkdir p/x; sync; rename p/x q/y; fsync q; rename q/y p/x",
     // A circle by way of two directories (random renames under `softdep+j`).
-    "mkdir p; mkdir q; mkdir r; mkdir q/f; mkdir q/f/g; mkdir q/f/h; rename q/f/g q/f/i; mkdir q/f/h/j; mkdir p/k; mkdir q/l; rename p/k r/m; rename q/l r/n; \
-     fsync q/f/h/j; rename q/f/h r/m/o; rename r/m/o q/f/i/s; rename q/f/i/s r/n/t; rename r/n/t q/f/i/u; mkdir q/f/i/u/v",
+    "mkdir p; mkdir q; mkdir r; mkdir q/f; mkdir q/f/g; mkdir q/f/h; rename q/f/g q/f/i; mkdir q/f/h/j; mkdir p/k; \
+     mkdir q/l; rename p/k r/m; rename q/l r/n; fsync q/f/h/j; rename q/f/h r/m/o; rename r/m/o q/f/i/s; rename \
+     q/f/i/s r/n/t; rename r/n/t q/f/i/u; mkdir q/f/i/u/v",
     // A directory's `..` was on the disk before the directory that it leads to had its name there.
     "mkdir e; rename d e/d; rename e d",
     "rename d e; rename e/b a; rmdir e",

@@ -1,7 +1,9 @@
-//! Crashes under journaled Soft Updates: after recovery, which looks only at what the records name, the full check finds nothing.
+//! Crashes under journaled Soft Updates: after recovery, which looks only at what the records name, the full check
+//! finds nothing.
 //!
-//! `FSAGE_CRASH_STATES=1000000 cargo test --release -p fsage-crash --test it -- --nocapture softdep_journal::` looks at all sequences of
-//! three operations (`FSAGE_CRASH_LONGEST`) and then at long ones until there were as many distinct states.
+//! `FSAGE_CRASH_STATES=1000000 cargo test --release -p fsage-crash --test it -- --nocapture softdep_journal::` looks at
+//! all sequences of three operations (`FSAGE_CRASH_LONGEST`) and then at long ones until there were as many distinct
+//! states.
 
 use crate::ffs::{BLOCK_BYTES, each, explain, filled, nothing_fails};
 use crate::softdep::NAMES;
@@ -71,7 +73,8 @@ fn planted_bugs_of_records_are_found() {
     assert!(missed.is_empty(), "nobody notices\n{}", missed.join("\n"));
 }
 
-/// What recovery makes of each state of a file that was removed while somebody had it open; how many were freed, or what went wrong.
+/// What recovery makes of each state of a file that was removed while somebody had it open; how many were freed, or
+/// what went wrong.
 fn of_an_open_file(subject: &FfsSubject, begin: &Start) -> Result<u64, String> {
     let mut watched = Watched::mount(subject, begin.image.clone(), &begin.seen, begin.calls).unwrap();
     let fd = watched.open("d/b", OpenFlags::READ).unwrap();
@@ -105,8 +108,8 @@ fn an_open_file_without_a_name_is_freed() {
     assert!(without_record.is_err(), "nobody notices: {without_record:?}");
 }
 
-/// What recovery reads and writes after the same operations on a file system of some size, with so many files in it, at the last
-/// moment: blocks read, records, sectors written.
+/// What recovery reads and writes after the same operations on a file system of some size, with so many files in it, at
+/// the last moment: blocks read, records, sectors written.
 fn read_by_recovery(size: &str, groups: u32, files: u32) -> (usize, u64, usize) {
     let words = format!("softdep+j,size={size},bsize=4096,fsize=512,ipg=256,groups={groups},log=288K");
     let spec = Spec::parse(&format!("ffs:{words}")).unwrap();

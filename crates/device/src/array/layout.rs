@@ -1,7 +1,7 @@
 //! Which member holds which sector of an array.
 
-/// How an array spreads its sectors (Patterson, Gibson and Katz, "A Case for Redundant Arrays of Inexpensive Disks", SIGMOD
-/// 1988).
+/// How an array spreads its sectors (Patterson, Gibson and Katz, "A Case for Redundant Arrays of Inexpensive Disks",
+/// SIGMOD 1988).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Level {
     /// Striped, without redundancy.

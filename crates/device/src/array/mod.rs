@@ -1,8 +1,8 @@
 //! Arrays of devices: RAID 0, 1 and 5, whole or with members missing.
 //!
-//! A request becomes pieces on the members. A RAID 5 write that does not fill a stripe reads what it needs to know the new
-//! parity (the old data and parity, or the stripe's other data if that is less) and writes data and parity when the reads are over. A missing member's
-//! data are read from all others. The array is itself a [`Device`], so arrays nest.
+//! A request becomes pieces on the members. A RAID 5 write that does not fill a stripe reads what it needs to know the
+//! new parity (the old data and parity, or the stripe's other data if that is less) and writes data and parity when the
+//! reads are over. A missing member's data are read from all others. The array is itself a [`Device`], so arrays nest.
 
 mod layout;
 

@@ -6,7 +6,8 @@ use std::io;
 
 type Sector = [u8; SECTOR_BYTES];
 
-/// A store with changes laid over it, and a sum over what they changed: no two states share it, but by a chance of one in 2^64.
+/// A store with changes laid over it, and a sum over what they changed: no two states share it, but by a chance of one
+/// in 2^64.
 #[derive(Debug)]
 pub struct Disk<S> {
     bytes: Overlay<S>,

@@ -78,8 +78,8 @@ impl<'a, S: Store> Crash<'a, S> {
         self.point(number).map(Some)
     }
 
-    /// Makes the moment at which so many entries are complete the next one, without working out the states of those before it. One
-    /// that is past already is not come back to.
+    /// Makes the moment at which so many entries are complete the next one, without working out the states of those
+    /// before it. One that is past already is not come back to.
     ///
     /// # Errors
     /// The store cannot be read or written.
@@ -236,8 +236,8 @@ impl Point {
         self.candidates.len()
     }
 
-    /// The writes that are open here: which entry of the log, how many of its sectors would change something, how many of these are
-    /// there in a state.
+    /// The writes that are open here: which entry of the log, how many of its sectors would change something, how many
+    /// of these are there in a state.
     pub fn open(&self, choice: u32, plan: Plan) -> Vec<(usize, usize, usize)> {
         let chosen = self.chosen(choice, plan);
         let there = |range: &Range<usize>| chosen.get(range.clone()).unwrap_or_default().iter().filter(|there| **there);

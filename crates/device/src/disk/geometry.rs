@@ -1,9 +1,10 @@
-//! Where a sector is: zones, tracks, skews, spares and slipped defects, and the two ways between block numbers and places.
+//! Where a sector is: zones, tracks, skews, spares and slipped defects, and the two ways between block numbers and
+//! places.
 //!
-//! A zone's sectors are counted physically from its first track. They are cut into regions (a track, a cylinder, a range of
-//! cylinders, the zone) with a number of spare sectors each; a defect is *slipped*: the blocks behind it move up by one, into the spares at the
-//! region's end. After Ganger, Worthington and Patt, "The DiskSim Simulation Environment", and Ruemmler and Wilkes, "An
-//! Introduction to Disk Drive Modeling", IEEE Computer 27(3), 1994.
+//! A zone's sectors are counted physically from its first track. They are cut into regions (a track, a cylinder, a
+//! range of cylinders, the zone) with a number of spare sectors each; a defect is *slipped*: the blocks behind it move
+//! up by one, into the spares at the region's end. After Ganger, Worthington and Patt, "The DiskSim Simulation
+//! Environment", and Ruemmler and Wilkes, "An Introduction to Disk Drive Modeling", IEEE Computer 27(3), 1994.
 
 use crate::Lbn;
 use crate::disk::spec::{DiskSpec, HeadOrder, Sparing, ZoneSpec};
@@ -67,8 +68,8 @@ impl Zone {
             return plain;
         }
         let before = self.defects_before(start);
-        // Each defect at or before the block moves it up by one: the nth run does if it begins no later than the block would
-        // be with the runs before it.
+        // Each defect at or before the block moves it up by one: the nth run does if it begins no later than the block
+        // would be with the runs before it.
         let runs = self.slips.partition_point(|slip| slip.start - slip.before <= plain - before);
         let after = match runs.checked_sub(1).map(|last| self.slips[last]) {
             Some(last) => last.before + last.len,
@@ -186,7 +187,8 @@ impl Geometry {
         Spot { zone, physical, track, pbn: Pbn { cylinder, head, sector: sector as u32 } }
     }
 
-    /// The surface of a cylinder's nth track; of a surface, its track. The two are one: an order turned twice is as it was.
+    /// The surface of a cylinder's nth track; of a surface, its track. The two are one: an order turned twice is as it
+    /// was.
     fn turned(&self, cylinder: u32, first_of_zone: u32, nth: u32) -> u32 {
         let backwards = match self.order {
             HeadOrder::Ascending => false,

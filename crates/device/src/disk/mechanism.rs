@@ -6,7 +6,8 @@ use crate::Lbn;
 use crate::disk::geometry::{Geometry, Spot};
 use crate::disk::seek::Seek;
 
-/// Rounding to whole nanoseconds, sector after sector, must not cost a revolution: a sector missed by less than this is not missed.
+/// Rounding to whole nanoseconds, sector after sector, must not cost a revolution: a sector missed by less than this is
+/// not missed.
 const SLACK_NS: u64 = 1_000;
 
 /// Where the arm is: cylinder and head.
@@ -20,8 +21,8 @@ pub(crate) struct Run {
     pub count: u64,
     /// When the first one begins to pass under the head.
     pub start_ns: u64,
-    /// When the last one has passed. Less than the first's passing plus the run's length where the head arrived within the
-    /// run and took its end first.
+    /// When the last one has passed. Less than the first's passing plus the run's length where the head arrived within
+    /// the run and took its end first.
     pub end_ns: u64,
     /// Blocks at the run's beginning that are taken last, for that reason; `count` otherwise.
     pub wrapped: u64,

@@ -491,8 +491,8 @@ impl Disk {
         served
     }
 
-    /// From a write's command to its data: less for one that goes on where the write before ended or begins in what is in the
-    /// buffer, if the drive makes that difference.
+    /// From a write's command to its data: less for one that goes on where the write before ended or begins in what is
+    /// in the buffer, if the drive makes that difference.
     fn write_overhead_ns(&self, request: &Request) -> u64 {
         let moves = &self.times.write_move[self.after];
         if !moves.is_empty() {
@@ -525,8 +525,8 @@ impl Disk {
         while self.pending.len() + usize::from(self.medium_free_ns > start_ns) >= segments
             && self.joinable(request).is_none()
         {
-            // Every segment for writes is taken: the one that is being put on the medium is free when it is there, or the oldest
-            // is put there.
+            // Every segment for writes is taken: the one that is being put on the medium is free when it is there, or
+            // the oldest is put there.
             if self.medium_free_ns > start_ns {
                 start_ns = self.medium_free_ns;
             } else {

@@ -16,8 +16,8 @@ pub enum Scheduler {
     Sstf,
     /// Ascending block numbers, then from the lowest again (C-LOOK).
     CLook,
-    /// Shortest positioning time first: seek and rotation (Seltzer, Chen and Ousterhout, "Disk Scheduling Revisited", USENIX
-    /// Winter 1990; Jacobson and Wilkes, HPL-CSP-91-7).
+    /// Shortest positioning time first: seek and rotation (Seltzer, Chen and Ousterhout, "Disk Scheduling Revisited",
+    /// USENIX Winter 1990; Jacobson and Wilkes, HPL-CSP-91-7).
     Sptf,
 }
 

@@ -15,8 +15,9 @@ pub struct DiskSpec {
     pub heads: u32,
     /// Revolutions a minute.
     pub rpm: f64,
-    /// Share of blocks (0 to 0.5) where a read or a write that waits for the medium succeeds only after `retry_revolutions` more.
-    /// Which blocks these are follows from their numbers, so that it is the same ones each time.
+    /// Share of blocks (0 to 0.5) where a read or a write that waits for the medium succeeds only after
+    /// `retry_revolutions` more. Which blocks these are follows from their numbers, so that it is the same ones each
+    /// time.
     #[serde(default, skip_serializing_if = "is_default")]
     pub retry_share: f64,
     /// Revolutions that such a request loses.
@@ -55,8 +56,8 @@ impl DiskSpec {
     }
 }
 
-/// In which order the surfaces of a cylinder are used. On a serpentine one the first track of a cylinder is on the surface of
-/// the last track of the cylinder before, so that going on needs no head switch.
+/// In which order the surfaces of a cylinder are used. On a serpentine one the first track of a cylinder is on the
+/// surface of the last track of the cylinder before, so that going on needs no head switch.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum HeadOrder {
@@ -120,8 +121,8 @@ pub struct ZoneSpec {
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct SeekSpec {
-    /// Measured points `[cylinders, ms]`, ascending; straight lines between them. For a drive with `short`, they cover only the
-    /// first distances.
+    /// Measured points `[cylinders, ms]`, ascending; straight lines between them. For a drive with `short`, they cover
+    /// only the first distances.
     #[serde(default, skip_serializing_if = "is_default")]
     pub table: Vec<(u32, f64)>,
     /// `[a, b]`: `a + b * sqrt(d)` ms up to `knee_cylinders`.
@@ -133,8 +134,8 @@ pub struct SeekSpec {
     /// Where the long curve begins.
     #[serde(default, skip_serializing_if = "is_default")]
     pub knee_cylinders: u32,
-    /// `[cylinders, ms]`, ascending: how much longer a seek inward (to higher cylinders) takes than one outward over the same distance,
-    /// of which table and curve are then. Negative if outward is slower.
+    /// `[cylinders, ms]`, ascending: how much longer a seek inward (to higher cylinders) takes than one outward over
+    /// the same distance, of which table and curve are then. Negative if outward is slower.
     #[serde(default, skip_serializing_if = "is_default")]
     pub inward_by_distance: Vec<(u32, f64)>,
     /// Switching heads.
@@ -142,11 +143,13 @@ pub struct SeekSpec {
     /// Added to each seek or head switch before a write; may be negative where the table was measured with writes.
     #[serde(default, skip_serializing_if = "is_default")]
     pub write_settle_ms: f64,
-    /// `[cylinders, ms]`, ascending: settling by distance, where it is not the same for all; straight lines between, the ends drawn on level.
+    /// `[cylinders, ms]`, ascending: settling by distance, where it is not the same for all; straight lines between,
+    /// the ends drawn on level.
     #[serde(default, skip_serializing_if = "is_default")]
     pub write_settle_by_distance: Vec<(u32, f64)>,
-    /// `[cylinders, ms]`, ascending: by how much settling before a write varies from seek to seek. A seek's share of it, 0 to 1 and all alike
-    /// likely, follows from the blocks that the arm comes from and goes to, so that the same requests take the same time again.
+    /// `[cylinders, ms]`, ascending: by how much settling before a write varies from seek to seek. A seek's share of
+    /// it, 0 to 1 and all alike likely, follows from the blocks that the arm comes from and goes to, so that the same
+    /// requests take the same time again.
     #[serde(default, skip_serializing_if = "is_default")]
     pub write_settle_spread_by_distance: Vec<(u32, f64)>,
 }
@@ -167,22 +170,23 @@ pub struct ControllerSpec {
     pub write_after_read_ms: f64,
     #[allow(missing_docs)]
     pub write_after_write_ms: f64,
-    /// A write that neither goes on where the one before ended nor begins in what the buffer holds, where such writes have
-    /// an overhead of their own (DiskSim's write misses).
+    /// A write that neither goes on where the one before ended nor begins in what the buffer holds, where such writes
+    /// have an overhead of their own (DiskSim's write misses).
     #[serde(default, skip_serializing_if = "is_default")]
     pub write_miss_after_read_ms: Option<f64>,
     #[allow(missing_docs)]
     #[serde(default, skip_serializing_if = "is_default")]
     pub write_miss_after_write_ms: Option<f64>,
-    /// `[cylinders, ms]`, ascending from 0: the overhead of a write after a read that goes to another track, by how far the arm must go (0:
-    /// another surface of the cylinder). The last entry whose distance is not greater counts; it takes the place of `write_after_read_ms`.
+    /// `[cylinders, ms]`, ascending from 0: the overhead of a write after a read that goes to another track, by how far
+    /// the arm must go (0: another surface of the cylinder). The last entry whose distance is not greater counts; it
+    /// takes the place of `write_after_read_ms`.
     #[serde(default, skip_serializing_if = "is_default")]
     pub write_move_after_read: Vec<(u32, f64)>,
     /// The same of a write after a write.
     #[serde(default, skip_serializing_if = "is_default")]
     pub write_move_after_write: Vec<(u32, f64)>,
-    /// A read that the buffer has and that does not go on where the request before ended, where such reads have an overhead of their own;
-    /// in place of `read_hit_after_read_ms`.
+    /// A read that the buffer has and that does not go on where the request before ended, where such reads have an
+    /// overhead of their own; in place of `read_hit_after_read_ms`.
     #[serde(default, skip_serializing_if = "is_default")]
     pub read_hit_elsewhere_ms: Option<f64>,
     /// After a read's data.
@@ -423,7 +427,8 @@ impl DiskSpec {
             trap(
                 "cache.read_ahead_sectors",
                 format!(
-                    "0 is no limit: up to {natural} sectors are read ahead into segments of {segment}, and drop their start"
+                    "0 is no limit: up to {natural} sectors are read ahead into segments of {segment}, and drop their \
+                     start"
                 ),
             );
         }

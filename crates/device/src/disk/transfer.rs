@@ -18,8 +18,8 @@ impl Data {
         self.first_ns + index * self.each_ns
     }
 
-    /// Time lost in revolutions because a sector passes before its data are there; `index` is the run's first sector in the
-    /// request.
+    /// Time lost in revolutions because a sector passes before its data are there; `index` is the run's first sector in
+    /// the request.
     pub fn lost_ns(&self, mechanism: &Mechanism, run: &Run, index: u64) -> u64 {
         let revolution_ns = mechanism.geometry.revolution_ns();
         let sector_ns = mechanism.geometry.sectors_ns(run.spot.zone, 1);
@@ -70,7 +70,8 @@ impl Transfer {
         }
     }
 
-    /// A run's sectors come into the buffer; its first is the request's `index`th. The bus sends them in order, so the end is bound by the first and the last of the run.
+    /// A run's sectors come into the buffer; its first is the request's `index`th. The bus sends them in order, so the
+    /// end is bound by the first and the last of the run.
     pub fn arrives(&mut self, mechanism: &Mechanism, run: &Run, index: u64) {
         let left = self.sectors - index;
         if self.chunk > 0 {

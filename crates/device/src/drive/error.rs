@@ -6,7 +6,8 @@ use fault::{Fault, Kind};
 #[derive(Debug, thiserror::Error)]
 pub enum DriveError {
     /// Neither in the catalogue nor a path.
-    #[error("{name}: no such drive; known are {known}, or give the path of a .toml file{}", units::similar::tip(name, known.split(", ")))]
+    #[error("{name}: no such drive; known are {known}, or give the path of a .toml \
+        file{}", units::similar::tip(name, known.split(", ")))]
     Unknown {
         /// What was asked for.
         name: String,

@@ -1,9 +1,10 @@
 //! Drives as TOML files: the figures of a model, each with its source.
 //!
-//! A file names the drive and has a `[disk]` or an `[ssd]` table; `[sources]` says where each figure is from, by the longest
-//! beginning of its key (`"disk.seek"` speaks for `disk.seek.table`). A source that begins with `[estimate]` marks figures that
-//! nobody has published. A file may name another drive as its `base` and give only what differs. A key that is not known, a value that cannot be, a figure without a source and a source without a
-//! figure are errors that name file and key. docs/devices.md has the keys.
+//! A file names the drive and has a `[disk]` or an `[ssd]` table; `[sources]` says where each figure is from, by the
+//! longest beginning of its key (`"disk.seek"` speaks for `disk.seek.table`). A source that begins with `[estimate]`
+//! marks figures that nobody has published. A file may name another drive as its `base` and give only what differs. A
+//! key that is not known, a value that cannot be, a figure without a source and a source without a figure are errors
+//! that name file and key. docs/devices.md has the keys.
 
 mod catalogue;
 mod description;

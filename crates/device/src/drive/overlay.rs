@@ -3,8 +3,8 @@
 use super::catalogue;
 use toml::{Table, Value};
 
-/// A file's figures over those of the drive of the catalogue that it names as its base: tables are merged, everything else
-/// is replaced. A key and what is wrong with it otherwise.
+/// A file's figures over those of the drive of the catalogue that it names as its base: tables are merged, everything
+/// else is replaced. A key and what is wrong with it otherwise.
 pub(super) fn over_base(base: &Value, over: Table) -> Result<Table, (String, String)> {
     let wrong = |why: String| ("base".to_owned(), why);
     let name = base.as_str().ok_or_else(|| wrong(format!("{base} is not a drive's key")))?;

@@ -19,10 +19,11 @@ fn as_table(disk: &DiskSpec) -> Table {
     Table::try_from(disk).expect("a disk's figures are numbers that TOML has")
 }
 
-/// The text of a drive's file: what [`crate::Drive::parse`] reads as the same figures. What has its default value is left out.
+/// The text of a drive's file: what [`crate::Drive::parse`] reads as the same figures. What has its default value is
+/// left out.
 ///
-/// `comment` goes above it, a line each; `sources` are the table of that name. Every figure must have a source there by the longest beginning
-/// of its key, or the file is refused when it is read.
+/// `comment` goes above it, a line each; `sources` are the table of that name. Every figure must have a source there by
+/// the longest beginning of its key, or the file is refused when it is read.
 ///
 /// # Panics
 /// If a figure is greater than TOML has integers (2^63): no checked specification has one.

@@ -220,7 +220,8 @@ pub(super) fn choices() -> Vec<Choice> {
     choices
 }
 
-/// Adds a tent over the logarithm of the distance to a measured table: a whole `ms` at a bend, nothing at its neighbours.
+/// Adds a tent over the logarithm of the distance to a measured table: a whole `ms` at a bend, nothing at its
+/// neighbours.
 fn bend(table: &mut [(u32, f64)], n: usize, ms: f64) -> bool {
     let at = |n: usize| BENDS.get(n).map(|distance| f64::from(*distance).ln());
     let Some(middle) = at(n) else { return false };

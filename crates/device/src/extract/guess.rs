@@ -7,8 +7,8 @@ use crate::disk::spec::{
 };
 use crate::validate::Traced;
 
-/// A disk as large as a trace needs, with figures of a drive of the middle of the nineties: one zone, eight surfaces. Only its speed of
-/// rotation and when it reports writes are read off the trace.
+/// A disk as large as a trace needs, with figures of a drive of the middle of the nineties: one zone, eight surfaces.
+/// Only its speed of rotation and when it reports writes are read off the trace.
 pub fn guess(trace: &[Traced]) -> DiskSpec {
     const HEADS: u32 = 8;
     const SECTORS: u32 = 128;
@@ -30,7 +30,8 @@ pub fn guess(trace: &[Traced]) -> DiskSpec {
         (Some(read_ms), Some(write_ms)) => write_ms < read_ms / 2.0,
         _ => false,
     };
-    // A read without a seek takes half a revolution more than its overhead, one with a seek that and a seek of about as long.
+    // A read without a seek takes half a revolution more than its overhead, one with a seek that and a seek of about as
+    // long.
     let rpm = median_ms(Operation::Read).map_or(5400.0, |ms| {
         if ms < 9.0 {
             10_000.0

@@ -1,10 +1,11 @@
 //! A disk model fitted to a measured trace: the first half of the trace fits, the second judges.
 //!
-//! The fit is a search along one figure at a time ([`search`](fn@extract)): overheads, the bus, the seek curve, switching heads, settling, rotation,
-//! and what the buffer does. What it makes small is the demerit of each class of requests by itself (direction, place, and the direction
-//! before), so that errors of one class do not make up for another's. Classes come from the trace alone, so that no figure can move a request out of a
-//! class in which it is wrong. Geometry is not fitted: response times say too little about it. Where no drive is given to start from, it is a guess that
-//! says so.
+//! The fit is a search along one figure at a time ([`search`](fn@extract)): overheads, the bus, the seek curve,
+//! switching heads, settling, rotation, and what the buffer does. What it makes small is the demerit of each class of
+//! requests by itself (direction, place, and the direction before), so that errors of one class do not make up for
+//! another's. Classes come from the trace alone, so that no figure can move a request out of a class in which it is
+//! wrong. Geometry is not fitted: response times say too little about it. Where no drive is given to start from, it is
+//! a guess that says so.
 
 mod figures;
 mod guess;
@@ -90,7 +91,8 @@ pub fn extract(
     let before = fit(start, trace)?;
     let first = &trace[..trace.len() / 2];
     let judge = Judge::new(first);
-    // A model that keeps step with the trace is put right request by request first, which tells much more than distributions do.
+    // A model that keeps step with the trace is put right request by request first, which tells much more than
+    // distributions do.
     let keeps_phase = judge.keeps_phase(start, first);
     let one_by_one = Weights { class: 0.0, pair: 1.0 };
     let weights = Weights { class: 1.0, pair: if keeps_phase { PAIRS_COUNT } else { 0.0 } };
@@ -167,12 +169,12 @@ struct Weights {
 /// Two responses are of the same moment of a revolution if they differ by less than this share of it.
 const SAME_MOMENT: f64 = 0.02;
 
-/// If so many requests that wait for the medium are, the trace's times and the model's keep step from request to request; by
-/// chance it would be two such shares.
+/// If so many requests that wait for the medium are, the trace's times and the model's keep step from request to
+/// request; by chance it would be two such shares.
 const KEEPS_PHASE: f64 = 0.6;
 
-/// What a request by itself counts beside its class: as much. A revolution lost here and gained there is no error of the
-/// distribution, but tells where the arm was late; and it is chance less often than a distribution that fits.
+/// What a request by itself counts beside its class: as much. A revolution lost here and gained there is no error of
+/// the distribution, but tells where the arm was late; and it is chance less often than a distribution that fits.
 const PAIRS_COUNT: f64 = 1.0;
 
 impl Judge {
@@ -216,8 +218,9 @@ impl Judge {
         same as f64 > KEEPS_PHASE * waiting as f64
     }
 
-    /// The root mean square of the distances between measured and modelled responses of the same rank in their class. By classes,
-    /// this is never less than the demerit of all. Where the model keeps step with the trace, the same over single requests counts as well.
+    /// The root mean square of the distances between measured and modelled responses of the same rank in their class.
+    /// By classes, this is never less than the demerit of all. Where the model keeps step with the trace, the same over
+    /// single requests counts as well.
     fn cost(&self, spec: &DiskSpec, trace: &[Traced], weights: Weights) -> f64 {
         let Ok(replay) = validate::replay(spec, Refinement::Full, trace) else { return f64::INFINITY };
         let mut squares = 0.0;
@@ -250,7 +253,8 @@ fn changes(before: &DiskSpec, after: &DiskSpec) -> Vec<Change> {
 /// The text of the fitted drive's file. What was fitted says so; the rest keeps its source.
 pub fn file(name: &str, start: &Start, found: &DiskSpec, extraction: &Extraction, trace: &str) -> String {
     let fitted = format!(
-        "[estimate] extracted from the first half of {trace}, beginning with {}: least demerit by class of requests, seed {}, {} models tried",
+        "[estimate] extracted from the first half of {trace}, beginning with {}: least demerit by class of requests, \
+         seed {}, {} models tried",
         extraction.from, extraction.seed, extraction.tried
     );
     let ms = |ns: f64| format!("{:.4} ms", ns / 1e6);

@@ -1,6 +1,6 @@
-//! A search along one figure at a time, with steps that grow while they help and are halved when they do not (Hooke and Jeeves,
-//! "Direct Search Solution of Numerical and Statistical Problems", JACM 8(2), 1961, without the pattern move). The models here have
-//! steps and plateaus, on which methods with gradients or simplices of forty figures stand still.
+//! A search along one figure at a time, with steps that grow while they help and are halved when they do not (Hooke and
+//! Jeeves, "Direct Search Solution of Numerical and Statistical Problems", JACM 8(2), 1961, without the pattern move).
+//! The models here have steps and plateaus, on which methods with gradients or simplices of forty figures stand still.
 
 use super::Effort;
 use super::figures::{Number, choices, numbers};
@@ -9,8 +9,8 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::SeedableRng as _;
 use stats::random::shuffle;
 
-/// A number must lower the cost by this share to be changed, and a change of another kind by more: a trace is a sample, and what
-/// helps less is chance.
+/// A number must lower the cost by this share to be changed, and a change of another kind by more: a trace is a sample,
+/// and what helps less is chance.
 const NUMBER_GAIN: f64 = 2e-4;
 const CHOICE_GAIN: f64 = 2e-3;
 
@@ -115,7 +115,8 @@ impl<F: Fn(&DiskSpec) -> f64> Search<'_, F> {
         }
     }
 
-    /// Tries every choice once. One that splits a figure off changes nothing until the new figure has moved, so its new figures get a chance.
+    /// Tries every choice once. One that splits a figure off changes nothing until the new figure has moved, so its new
+    /// figures get a chance.
     fn make_choices(&mut self, rng: &mut Xoshiro256PlusPlus) {
         let mut order = choices();
         shuffle(rng, &mut order);

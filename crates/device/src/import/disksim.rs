@@ -1,8 +1,8 @@
-//! What DiskSim's blocks mean as a drive of ours: `disksim_disk` (electronics, buffer), `dm_disk` with `dm_layout_g1` and `dm_mech_g1`
-//! (geometry, arm, rotation), and the `disksim_bus` that the drive is on.
+//! What DiskSim's blocks mean as a drive of ours: `disksim_disk` (electronics, buffer), `dm_disk` with `dm_layout_g1`
+//! and `dm_mech_g1` (geometry, arm, rotation), and the `disksim_bus` that the drive is on.
 //!
-//! Meanings are those of the manuals: Bucy, Schindler, Schlosser and Ganger, "The DiskSim Simulation Environment Version 4.0 Reference Manual",
-//! CMU-PDL-08-101, 2008, and "Diskmodel" of the same release.
+//! Meanings are those of the manuals: Bucy, Schindler, Schlosser and Ganger, "The DiskSim Simulation Environment
+//! Version 4.0 Reference Manual", CMU-PDL-08-101, 2008, and "Diskmodel" of the same release.
 
 use super::libparam::{Block, File, Place, Read, Setting, Value};
 use super::{ImportError, Imported, seek};
@@ -462,8 +462,8 @@ fn seek_of(
     Ok(spec)
 }
 
-/// A curve through three points after Lee ("Software and Performance Issues in the Implementation of a RAID Prototype", UCB/CSD 90/573):
-/// `a sqrt(d - 1) + b (d - 1) + c`, sampled where measured curves are.
+/// A curve through three points after Lee ("Software and Performance Issues in the Implementation of a RAID Prototype",
+/// UCB/CSD 90/573): `a sqrt(d - 1) + b (d - 1) + c`, sampled where measured curves are.
 fn three_points([one, mean, full]: [f64; 3], cylinders: u32) -> Vec<(u32, f64)> {
     let n = f64::from(cylinders);
     let a = (-10.0 * one + 15.0 * mean - 5.0 * full) / (3.0 * n.sqrt());
@@ -702,7 +702,8 @@ fn cache_of(disk: &Reader<'_>, warnings: &mut Warnings) -> Result<CacheSpec, Imp
     })
 }
 
-/// The bus, and where its figures are from: the slower of the drive's own rate and that of the `disksim_bus` that is nearest to it.
+/// The bus, and where its figures are from: the slower of the drive's own rate and that of the `disksim_bus` that is
+/// nearest to it.
 fn bus_of(disk: &Reader<'_>, file: &File, warnings: &mut Warnings) -> Result<(BusSpec, String), ImportError> {
     let own = disk.need("Bulk sector transfer time")?;
     let own_ms = number_of(own, 0.0, 60_000.0)?;

@@ -9,8 +9,8 @@
 //! ```
 //!
 //! `#` begins a comment, and `source FILE` stands for that file's text, wherever it stands. A block whose type is an
-//! earlier block's name has that one's settings, but for those of its own. After the manual of DiskSim 4.0 (Bucy, Schindler,
-//! Schlosser and Ganger, CMU-PDL-08-101) and the files that come with it.
+//! earlier block's name has that one's settings, but for those of its own. After the manual of DiskSim 4.0 (Bucy,
+//! Schindler, Schlosser and Ganger, CMU-PDL-08-101) and the files that come with it.
 
 use super::ImportError;
 use std::cell::Cell;

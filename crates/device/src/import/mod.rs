@@ -1,8 +1,8 @@
 //! Drives that others have described: parameter files of DiskSim 4.0 as drives of ours.
 //!
-//! What lives here: the grammar ([`libparam`]), the meaning of its blocks in terms of [`crate::disk::spec`] (`disksim`), and measured
-//! seek curves (`.seek`). A key that the model has nothing for is a warning that names file and line, unless its value says that the drive lacks
-//! what the model lacks too. A key that is missing is an error.
+//! What lives here: the grammar ([`libparam`]), the meaning of its blocks in terms of [`crate::disk::spec`]
+//! (`disksim`), and measured seek curves (`.seek`). A key that the model has nothing for is a warning that names file
+//! and line, unless its value says that the drive lacks what the model lacks too. A key that is missing is an error.
 
 mod disksim;
 pub mod libparam;
@@ -64,12 +64,14 @@ pub struct Imported {
 /// No file of parameters is longer.
 const FILE_BYTES_MAX: u64 = 16 << 20;
 
-/// Imports a drive from DiskSim's parameters: a `.parv` with everything that it names, or a `.diskspecs` alone (which knows no bus).
+/// Imports a drive from DiskSim's parameters: a `.parv` with everything that it names, or a `.diskspecs` alone (which
+/// knows no bus).
 ///
 /// `seek` stands in for the file with the seek curve that the parameters name. `name` chooses among several drives.
 ///
 /// # Errors
-/// What is not in DiskSim's grammar, a setting that is missing or cannot be, with file and line; what together is no drive.
+/// What is not in DiskSim's grammar, a setting that is missing or cannot be, with file and line; what together is no
+/// drive.
 pub fn import(path: &Path, seek: Option<&Path>, name: Option<&str>) -> Result<Imported, ImportError> {
     import_with(path, seek, name, &|path| posix::input::read_text(path, FILE_BYTES_MAX))
 }

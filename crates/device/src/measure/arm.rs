@@ -1,7 +1,7 @@
 //! The arm: what reads take at least, by how far they are apart.
 //!
-//! The sector that is wanted comes by at any moment of a revolution. So times are spread evenly over one, from command and seek on; their
-//! lower end is what is looked for.
+//! The sector that is wanted comes by at any moment of a revolution. So times are spread evenly over one, from command
+//! and seek on; their lower end is what is looked for.
 
 use super::probe::{Reader, lower_end};
 use super::rotation::{Rotation, Surfaces, Tracks};
@@ -30,7 +30,8 @@ const PAIRS: u32 = 80;
 /// Up to this distance cylinders must be told exactly: pairs are beside the one that was found.
 const EXACT_CYLINDERS: u32 = 32;
 
-/// Cylinders as far as tracks were measured: equal parts of the drive's blocks with the sectors found in the middle of each.
+/// Cylinders as far as tracks were measured: equal parts of the drive's blocks with the sectors found in the middle of
+/// each.
 pub(super) struct Cylinders {
     /// First block, first cylinder, and blocks of a cylinder.
     parts: Vec<(u64, u64, u64)>,
@@ -137,7 +138,8 @@ fn near(base: u64, n: i64, size: u64, reader: &Reader<'_>) -> u64 {
     if behind + size < reader.capacity { behind } else { base.saturating_sub(n.unsigned_abs() * size) }
 }
 
-/// What a read of a sector of the same track takes, when its sector comes at once: the least over places before the arm.
+/// What a read of a sector of the same track takes, when its sector comes at once: the least over places before the
+/// arm.
 fn miss(reader: &mut Reader<'_>, base: u64, sectors: u64, size: u64) -> io::Result<f64> {
     const PLACES: u64 = 64;
     let step = (sectors / PLACES).max(1);

@@ -67,7 +67,8 @@ impl Asked<'_, '_> {
         Ok(self.is_hit(&times))
     }
 
-    /// The greatest number up to a limit of which something holds that holds of all smaller ones; 0 if it does not hold of 1.
+    /// The greatest number up to a limit of which something holds that holds of all smaller ones; 0 if it does not hold
+    /// of 1.
     fn greatest(&mut self, limit: u64, mut holds: impl FnMut(&mut Self, u64) -> io::Result<bool>) -> io::Result<u64> {
         let (mut good, mut bad) = (0, 1);
         while bad <= limit && holds(self, bad)? {

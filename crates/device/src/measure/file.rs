@@ -54,7 +54,9 @@ impl Measurement {
         });
         let comment = [
             format!("Made by `fsage drive measure` from timed reads of {}.", self.device),
-            "It cannot know: anything about writes, the drive's own cache of writes, spares and defects, where zones begin,".to_owned(),
+            "It cannot know: anything about writes, the drive's own cache of writes, spares and defects, where zones \
+             begin,"
+                .to_owned(),
             "the angles between zones, and what the drive does with several commands at once.".to_owned(),
         ];
         let summary = format!("A disk of {:.0} rpm, measured by reading it.", spec.rpm);
@@ -102,7 +104,8 @@ impl Measurement {
                 }),
             }
         }
-        // A maker skews tracks so that a switch fits. One that is measured a little longer than that would lose a revolution at each track.
+        // A maker skews tracks so that a switch fits. One that is measured a little longer than that would lose a
+        // revolution at each track.
         let least_skew_ns = |of: fn(&super::Tracks) -> Option<f64>| {
             let whole = |tracks: &super::Tracks| {
                 let sector_ns = rotation.revolution_ns / f64::from(tracks.sectors.max(1));

@@ -1,13 +1,14 @@
 //! A drive's figures from timed reads alone.
 //!
-//! What can be known so: the rate by place, the rotation, the sectors of a track, skews, surfaces, the seek curve, switching heads, what a
-//! hit costs, and how the buffer keeps and reads ahead. What cannot: anything about writes, spares and defects, where a zone exactly begins. The
-//! methods are those of Worthington, Ganger, Patt and Wilkes, "On-Line Extraction of SCSI Disk Drive Parameters" (SIGMETRICS 1995),
-//! and of Talagala, Arpaci-Dusseau and Patterson, "Microbenchmark-based Extraction of Local and Global Disk Characteristics" (UCB/CSD-99-1063,
-//! 2000), turned round: reads go **backwards**, so that no read-ahead serves them.
+//! What can be known so: the rate by place, the rotation, the sectors of a track, skews, surfaces, the seek curve,
+//! switching heads, what a hit costs, and how the buffer keeps and reads ahead. What cannot: anything about writes,
+//! spares and defects, where a zone exactly begins. The methods are those of Worthington, Ganger, Patt and Wilkes,
+//! "On-Line Extraction of SCSI Disk Drive Parameters" (SIGMETRICS 1995), and of Talagala, Arpaci-Dusseau and Patterson,
+//! "Microbenchmark-based Extraction of Local and Global Disk Characteristics" (UCB/CSD-99-1063, 2000), turned round:
+//! reads go **backwards**, so that no read-ahead serves them.
 //!
-//! It knows a drive through [`Probe`] only: a real one, read past the page cache, or a model in virtual time, whose figures are then known
-//! and judge what is found.
+//! It knows a drive through [`Probe`] only: a real one, read past the page cache, or a model in virtual time, whose
+//! figures are then known and judge what is found.
 
 mod arm;
 mod buffer;

@@ -127,7 +127,8 @@ pub(super) fn median(values: &[u64]) -> f64 {
     stats::median(&values).unwrap_or(0.0)
 }
 
-/// The lower end of what is spread evenly from it on: the least of `n`, less what the least lies above the end on average.
+/// The lower end of what is spread evenly from it on: the least of `n`, less what the least lies above the end on
+/// average.
 pub(super) fn lower_end(values: &[u64], spread: f64) -> f64 {
     let least = values.iter().min().copied().unwrap_or(0) as f64;
     least - spread / (values.len() as f64 + 1.0)

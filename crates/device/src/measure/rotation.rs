@@ -1,8 +1,8 @@
 //! Rotation, tracks, skews and surfaces, from reads that go backwards.
 //!
-//! A read of the sector `k` before the last one ends `revolution - k sectors` after it, whatever command and bus take, as long as they
-//! take less than that. So the time over `k` is a straight line: its slope is a sector, its beginning a revolution. Where a track begins, the
-//! step is longer by the skew.
+//! A read of the sector `k` before the last one ends `revolution - k sectors` after it, whatever command and bus take,
+//! as long as they take less than that. So the time over `k` is a straight line: its slope is a sector, its beginning a
+//! revolution. Where a track begins, the step is longer by the skew.
 
 use super::probe::{Reader, median};
 use serde::Serialize;
@@ -161,8 +161,8 @@ const STEPS_A_TRACK: u32 = 12;
 /// So many tracks are looked at for the surfaces of a cylinder.
 const TRACKS_SEEN: u32 = 64;
 
-/// Surfaces and skews, from the steps that are longer than others over many tracks at the first place; skews are times, and the same
-/// on the whole drive.
+/// Surfaces and skews, from the steps that are longer than others over many tracks at the first place; skews are times,
+/// and the same on the whole drive.
 pub(super) fn surfaces(
     reader: &mut Reader<'_>,
     rotation: &Rotation,

@@ -1,8 +1,8 @@
 //! The flash translation layer: which unit of flash holds a logical unit, and which block is collected next.
 //!
-//! Page-mapped. Host writes go round the dies; each die has one block open for the host and one for its collector. When a
-//! die's free blocks run low, the block with the fewest valid units is emptied and erased (greedy). After Agrawal et al., "Design
-//! Tradeoffs for SSD Performance", USENIX ATC 2008, section 3.
+//! Page-mapped. Host writes go round the dies; each die has one block open for the host and one for its collector. When
+//! a die's free blocks run low, the block with the fewest valid units is emptied and erased (greedy). After Agrawal et
+//! al., "Design Tradeoffs for SSD Performance", USENIX ATC 2008, section 3.
 
 use crate::FlashCounts;
 use crate::ssd::spec::SsdSpec;

@@ -1,8 +1,9 @@
 //! Flash drives: channels, dies, a page-mapped translation layer, a write buffer and a host link.
 //!
-//! Requests are worked out when they are submitted: each link, channel and die knows until when it is taken, and work is
-//! appended in order of submission. Reads of different dies overlap, reads queue behind programs and collection on their
-//! own die. The structure is that of MQSim (Tavakkol et al., FAST 2018) and NVMeVirt (Kim et al., FAST 2023), in outline.
+//! Requests are worked out when they are submitted: each link, channel and die knows until when it is taken, and work
+//! is appended in order of submission. Reads of different dies overlap, reads queue behind programs and collection on
+//! their own die. The structure is that of MQSim (Tavakkol et al., FAST 2018) and NVMeVirt (Kim et al., FAST 2023), in
+//! outline.
 
 mod ftl;
 mod spec;

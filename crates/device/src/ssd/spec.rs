@@ -154,8 +154,8 @@ impl SsdSpec {
         if !(page..=1 << 40).contains(&self.write_buffer_bytes) {
             return bad("write_buffer_bytes", "at least a page of all planes");
         }
-        // What is over-provided must hold the blocks that collection keeps free, and one open on each side, on every die; or
-        // a full drive could not move anything.
+        // What is over-provided must hold the blocks that collection keeps free, and one open on each side, on every
+        // die; or a full drive could not move anything.
         let host_blocks = self.host_units() as f64 / f64::from(self.dies()) / f64::from(self.units_per_block());
         if f64::from(self.blocks_per_die()) < host_blocks + f64::from(self.gc_free_blocks()) + 2.0 {
             return bad(

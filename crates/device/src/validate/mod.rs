@@ -1,8 +1,8 @@
 //! A disk model against a measured trace.
 //!
 //! The trace is replayed closed loop, as it was measured: each request is issued its think time after the one before
-//! completed. The demerit figure is the root mean square of the horizontal distance between the measured and the modelled
-//! distribution of response times (Ruemmler and Wilkes, IEEE Computer 27(3), 1994, "Modeling").
+//! completed. The demerit figure is the root mean square of the horizontal distance between the measured and the
+//! modelled distribution of response times (Ruemmler and Wilkes, IEEE Computer 27(3), 1994, "Modeling").
 
 mod demerit;
 mod trace;
@@ -166,7 +166,8 @@ fn rung(name: &'static str, adds: &'static str, measured: &Quantiles, modelled_n
     Rung { name, adds, demerit_ns, demerit_share: demerit_ns / mean_ns, mean_ns: mean(modelled_ns) }
 }
 
-/// The class of the `n`th request: direction, what the model did, whether it continues the request before, and the direction before.
+/// The class of the `n`th request: direction, what the model did, whether it continues the request before, and the
+/// direction before.
 fn class_of(trace: &[Traced], replay: &Replay, n: usize) -> String {
     let action = match replay.actions[n] {
         Action::ReadHit => "read, whole hit",

@@ -1,7 +1,7 @@
 //! DiskSim's validation format: one request a line.
 //!
-//! `R|W ACTION LBN SECTORS RESPONSE THINK`, both times in microseconds; ACTION is what the drive said about its buffer and
-//! is not used.
+//! `R|W ACTION LBN SECTORS RESPONSE THINK`, both times in microseconds; ACTION is what the drive said about its buffer
+//! and is not used.
 
 use crate::Request;
 use fault::{Fault, Kind};

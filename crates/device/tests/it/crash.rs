@@ -1,4 +1,5 @@
-//! The states that a power failure may leave, against all that the model of a drive allows, worked out by hand or by brute force.
+//! The states that a power failure may leave, against all that the model of a drive allows, worked out by hand or by
+//! brute force.
 
 use device::crash::{Crash, Event, Plan, Recording, UnderWay, Write, WriteCache};
 use device::store::{MemoryStore, Store as _, read};
@@ -92,7 +93,8 @@ fn discarded_sectors_hold_junk_or_what_they_held() {
     assert!(found[3].iter().all(|state| state[0] == junk && state[3] == 4));
 }
 
-/// Where there are too many states, all that are drawn are states, the regular ones are among them, and a seed draws them again.
+/// Where there are too many states, all that are drawn are states, the regular ones are among them, and a seed draws
+/// them again.
 #[test]
 fn many_states_are_sampled_by_seed() {
     let log = [write(0, 4, 1, 0, true), write(4, 4, 2, 0, true)];

@@ -51,10 +51,13 @@ fn small_disk() -> impl Strategy<Value = DiskSpec> {
     let zones = proptest::collection::vec((1u32..6, 3u32..9, 0u64..4, 1u32..3, any::<u64>()), 1..4);
     (prop::sample::select(sparings.to_vec()), 1u32..4, zones).prop_map(|(sparing, heads, zones)| {
         let mut text = format!(
-            "name = 'x'\nsummary = 'x'\n[sources]\n'disk' = 'x'\n[disk]\nsector_bytes = 512\nheads = {heads}\nrpm = 6000.0\n\
-             sparing = '{sparing}'\nrange_cylinders = 2\nseek = {{ table = [[1, 1.0], [9, 3.0]], head_switch_ms = 0.5 }}\n"
+            "name = 'x'\nsummary = 'x'\n[sources]\n'disk' = 'x'\n[disk]\nsector_bytes = 512\nheads = {heads}\nrpm = \
+             6000.0\n\
+             sparing = '{sparing}'\nrange_cylinders = 2\nseek = \
+             {{ table = [[1, 1.0], [9, 3.0]], head_switch_ms = 0.5 }}\n"
         );
-        text += "controller = { read_hit_after_read_ms = 0.1, read_hit_after_write_ms = 0.1, read_miss_after_read_ms = 0.2, \
+        text += "controller = \
+                 { read_hit_after_read_ms = 0.1, read_hit_after_write_ms = 0.1, read_miss_after_read_ms = 0.2, \
                  read_miss_after_write_ms = 0.2, write_after_read_ms = 0.3, write_after_write_ms = 0.3 }\n\
                  cache = { segments = 0, segment_sectors = 0, write_segments = 0 }\n\
                  bus = { read_sector_ms = 0.01, write_sector_ms = 0.01, max_transfer_sectors = 64, queue_depth = 1 }\n";
@@ -199,7 +202,8 @@ fn sequential_buffered_writes_run_at_the_speed_of_the_medium() {
     assert!((100e6..189e6).contains(&rate), "{rate} bytes/s");
 }
 
-/// Writes here and there are reported from the buffer, but no more of them than it has segments: the rest waits for the medium.
+/// Writes here and there are reported from the buffer, but no more of them than it has segments: the rest waits for the
+/// medium.
 #[test]
 fn scattered_buffered_writes_run_at_the_speed_of_the_medium() {
     for (key, segments) in [("st39102lw-uw", 3.0), ("nearline-7200", 11.0)] {
@@ -334,7 +338,8 @@ fn written_ms(change: impl Fn(&mut DiskSpec), lbns: &[u64]) -> Vec<f64> {
 fn overheads_of_writes_may_depend_on_the_buffer_and_on_the_arm() {
     let data = 8.0 * 0.1027;
     let usual = 0.9141 + data;
-    // A track has 186 sectors, a cylinder 5 tracks: goes on, same track, another track, next cylinder, far away, and again there.
+    // A track has 186 sectors, a cylinder 5 tracks: goes on, same track, another track, next cylinder, far away, and
+    // again there.
     let lbns = [0, 8, 40, 300, 1100, 2_000_000, 2_000_008];
     let same = written_ms(|_| {}, &lbns);
     assert!(same[1..].iter().all(|ms| (ms - usual).abs() < 1e-3), "{same:?}");

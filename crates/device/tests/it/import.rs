@@ -35,10 +35,12 @@ fn parv(diskspecs: &str, disk: &str, bus_ms: [f64; 2]) -> String {
     )
 }
 
-/// The hand-written drive, its files, the name in them, the bus, the trace, and the demerit that DiskSim 4.0 has with these parameters.
+/// The hand-written drive, its files, the name in them, the bus, the trace, and the demerit that DiskSim 4.0 has with
+/// these parameters.
 type Case = (&'static str, [&'static str; 3], &'static str, [f64; 2], &'static str, f64);
 
-/// Its simulator is another, and what was extracted for the hand-written drives is not in the files: twice its demerit is allowed.
+/// Its simulator is another, and what was extracted for the hand-written drives is not in the files: twice its demerit
+/// is allowed.
 const DRIVES: [Case; 4] = [
     (
         "hp-c2247a",

@@ -32,7 +32,8 @@ fn small() -> SsdSpec {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(40))]
 
-    /// Any mix of writes, trims, reads and flushes: after a flush the drive holds what a plain set holds, the maps agree, and no less was programmed than written.
+    /// Any mix of writes, trims, reads and flushes: after a flush the drive holds what a plain set holds, the maps
+    /// agree, and no less was programmed than written.
     #[test]
     fn the_translation_layer_keeps_what_was_written(
         operations in proptest::collection::vec((0u8..10, 0u64..3200, 1u32..64), 1..1500),
@@ -230,9 +231,9 @@ fn a_drive_overwritten_in_order_programs_each_byte_once() {
     assert!(counts.collections > 0 && counts.collections <= counts.erased_blocks, "{counts:?}");
 }
 
-/// With all units equally likely the oldest block is the emptiest: its share u of valid units follows from what the drive holds of
-/// its flash, U = (1 - u) / -ln u (Desnoyers, "Analytic Modeling of SSD Write Performance", SYSTOR 2012, for greedy collection and
-/// large blocks).
+/// With all units equally likely the oldest block is the emptiest: its share u of valid units follows from what the
+/// drive holds of its flash, U = (1 - u) / -ln u (Desnoyers, "Analytic Modeling of SSD Write Performance", SYSTOR 2012,
+/// for greedy collection and large blocks).
 #[test]
 fn random_writes_amplify_as_theory_and_a_plain_simulation_say() {
     let spec = one_die();

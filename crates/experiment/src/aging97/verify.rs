@@ -1,10 +1,11 @@
 //! `aging97/verify`: whether a workload made from daily snapshots ages a file system as the original workload did.
 //!
-//! Two originals run on the laboratory's FFS: the 300-day workload of `alloc96`, whose files are written whole, and as many days of
-//! home directories, whose files also grow, are written over in part and are moved. Of each only what a nightly job sees is kept: a
-//! snapshot at the end of each day. From these a skeleton is planned (`fsage plan snapshots`), with short-lived files whose profiles come from
-//! another period (the same workload under another seed), as they came from another server's trace in the paper; each file goes into the
-//! directory of its inode's group. The plan is replayed on an empty file system.
+//! Two originals run on the laboratory's FFS: the 300-day workload of `alloc96`, whose files are written whole, and as
+//! many days of home directories, whose files also grow, are written over in part and are moved. Of each only what a
+//! nightly job sees is kept: a snapshot at the end of each day. From these a skeleton is planned
+//! (`fsage plan snapshots`), with short-lived files whose profiles come from another period (the same workload under
+//! another seed), as they came from another server's trace in the paper; each file goes into the directory of its
+//! inode's group. The plan is replayed on an empty file system.
 
 use super::snapshot;
 use crate::alloc96::aged::{self, PLANNED_FOR};
@@ -28,10 +29,11 @@ use std::path::{Path, PathBuf};
 pub(crate) const EXPERIMENT: Experiment = Experiment {
     key: "aging97/verify",
     title: "Layout by day, original against a replay planned from its snapshots",
-    source: "Smith and Seltzer, File System Aging, SIGMETRICS 1997, section 4; A Comparison of FFS Disk Allocation Policies, 1996, \
-             section 3 and figure 1; Smith's thesis, 2001, figures 3.3 and 3.4",
-    runs: "Takes a snapshot of the aged file system each day, plans a workload from the snapshots alone, replays it and compares: \
-           for files that are written whole, and for files that also grow, are written over in part and are moved.",
+    source: "Smith and Seltzer, File System Aging, SIGMETRICS 1997, section 4; A Comparison of FFS Disk Allocation \
+             Policies, 1996, section 3 and figure 1; Smith's thesis, 2001, figures 3.3 and 3.4",
+    runs: "Takes a snapshot of the aged file system each day, plans a workload from the snapshots alone, replays it \
+           and compares: for files that are written whole, and for files that also grow, are written over in part and \
+           are moved.",
     run,
 };
 

@@ -1,4 +1,5 @@
-//! File systems aged by the 300 days, one for each choice of policies; each is made once and serves several experiments.
+//! File systems aged by the 300 days, one for each choice of policies; each is made once and serves several
+//! experiments.
 
 use super::replay::{AgedFile, Replay};
 use super::{POSITIONS, STUDY, policy};
@@ -70,8 +71,8 @@ pub struct Aged {
 }
 
 impl Aged {
-    /// The file system under a kernel on the drive, with metadata written in order (`conventional`) and late blocks one by one
-    /// (`blockwise`), as the study's was.
+    /// The file system under a kernel on the drive, with metadata written in order (`conventional`) and late blocks one
+    /// by one (`blockwise`), as the study's was.
     ///
     /// # Errors
     /// As [`super::laboratory`].
@@ -135,8 +136,8 @@ pub(crate) fn days(bench: &Bench<'_>) -> u32 {
     STUDY.days_at(bench)
 }
 
-/// A file system with the policies that `words` of a target name, aged; metadata is written late (`noorder`), which does not change
-/// where anything goes.
+/// A file system with the policies that `words` of a target name, aged; metadata is written late (`noorder`), which
+/// does not change where anything goes.
 ///
 /// # Errors
 /// A word that is none; the workload does not fit.

@@ -49,8 +49,8 @@ fn run(bench: &mut Bench<'_>) -> Result<Outcome, ExperimentError> {
         ],
     });
     outcome.note(
-        "The layout score of a file is the share of its blocks from the second on that directly follow the one before; the \
-         aggregate is weighted by block.",
+        "The layout score of a file is the share of its blocks from the second on that directly follow the one before; \
+         the aggregate is weighted by block.",
     );
     Ok(outcome)
 }

@@ -1,8 +1,9 @@
 //! `alloc96/by-size`: layout score against file size on the aged file systems.
 //!
-//! Which blocks count is shown both ways. The fragments at a file's end go to the smallest run that is long enough, seldom behind the block
-//! before: counted as a block they hide what becomes of the others. What the study says of files of two blocks, that realloc first
-//! runs when the second is full, is said of second blocks that were allocated whole; so its statements are held against those.
+//! Which blocks count is shown both ways. The fragments at a file's end go to the smallest run that is long enough,
+//! seldom behind the block before: counted as a block they hide what becomes of the others. What the study says of
+//! files of two blocks, that realloc first runs when the second is full, is said of second blocks that were allocated
+//! whole; so its statements are held against those.
 
 use super::aged::{Aged, aged};
 use super::replay::{AgedFile, layout_of, whole_blocks_of};
@@ -19,8 +20,8 @@ pub(crate) const EXPERIMENT: Experiment = Experiment {
     run,
 };
 
-/// Fewest blocks of each class of sizes; a class ends where the next begins. One class for each number of blocks where the
-/// allocator changes its ways, doubling from there.
+/// Fewest blocks of each class of sizes; a class ends where the next begins. One class for each number of blocks where
+/// the allocator changes its ways, doubling from there.
 const CLASSES: [u64; 18] = [2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 17, 25, 49, 97, 193];
 
 /// Which blocks count.

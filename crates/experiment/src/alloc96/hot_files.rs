@@ -14,9 +14,10 @@ use workload::{AGED_MARKER, Phase, Repeat};
 pub(crate) const EXPERIMENT: Experiment = Experiment {
     key: "alloc96/hot-files",
     title: "Reading and overwriting the files of the last month",
-    source: "Smith and Seltzer, A Comparison of FFS Disk Allocation Policies, USENIX 1996, section 5.2, table 2 and figure 6",
-    runs: "Reads the files modified in the last 30 days, directory by directory, and overwrites them, on the two aged file systems; \
-           looks at their layout by size.",
+    source: "Smith and Seltzer, A Comparison of FFS Disk Allocation Policies, USENIX 1996, section 5.2, table 2 and \
+        figure 6",
+    runs: "Reads the files modified in the last 30 days, directory by directory, and overwrites them, on the two aged \
+           file systems; looks at their layout by size.",
     run,
 };
 
@@ -172,7 +173,8 @@ fn rows(outcome: &mut Outcome, found: [&Hot; 2]) {
             score > all,
             format!("{score:.3} against {all:.3}"),
             Explain::because(
-                "which files go when use falls is not known and at random here; alloc96/sensitivity changes that, and nothing else",
+                "which files go when use falls is not known and at random here; alloc96/sensitivity changes that, and \
+                 nothing else",
             ),
         ));
     }

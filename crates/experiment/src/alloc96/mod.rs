@@ -1,5 +1,5 @@
-//! Smith and Seltzer, *A Comparison of FFS Disk Allocation Policies*, USENIX 1996: the allocator of 4.4BSD against realloc, on a
-//! file system aged by ten months of a research group's home directories.
+//! Smith and Seltzer, *A Comparison of FFS Disk Allocation Policies*, USENIX 1996: the allocator of 4.4BSD against
+//! realloc, on a file system aged by ten months of a research group's home directories.
 //!
 //! What several of its experiments need, and those that came after it: the file system, the computer, the disk.
 
@@ -31,9 +31,9 @@ const WRITES: &str = "metadata in order (conventional), late blocks one by one (
 /// When the aging begins, nanoseconds since 1970: about the beginning of 1994. Only time stamps show it.
 pub const EPOCH_NS: i64 = 757_382_400_000_000_000;
 
-/// The published parameters: 502 MB, blocks of 8 KB in fragments of 1 KB, clusters of 7 blocks, no rotational gap, laid out
-/// for 22 heads of 118 sectors, in 27 groups. What is not published is 4.4BSD's default: 10 % held back, eight rotational
-/// positions, an inode for each 4 KB, 2,048 blocks of a file in a group.
+/// The published parameters: 502 MB, blocks of 8 KB in fragments of 1 KB, clusters of 7 blocks, no rotational gap, laid
+/// out for 22 heads of 118 sectors, in 27 groups. What is not published is 4.4BSD's default: 10 % held back, eight
+/// rotational positions, an inode for each 4 KB, 2,048 blocks of a file in a group.
 pub fn mkfs_options() -> MkfsOptions {
     MkfsOptions {
         bsize: 8192,
@@ -51,8 +51,8 @@ pub fn mkfs_options() -> MkfsOptions {
 /// Rotational positions of 4.4BSD's newfs (`NRPOS`); the study does not say how many its file system had.
 pub const POSITIONS: u32 = 8;
 
-/// The study's two file systems, by what a legend calls them. Metadata is written late while they are aged, which does not
-/// change where anything goes.
+/// The study's two file systems, by what a legend calls them. Metadata is written late while they are aged, which does
+/// not change where anything goes.
 pub(crate) const POLICIES: [(&str, &str); 2] = [("original", "original,noorder"), ("realloc", "realloc,noorder")];
 
 /// The study's set-up.

@@ -1,8 +1,8 @@
 //! `alloc96/old-machine`: what an older computer with a slower bus makes of the same gain in layout.
 //!
-//! The study compares its gain in reading hot files with that of an earlier one on a SPARCstation, where the same gain in layout gave 15 %,
-//! and puts it down to the bus. Here the same aged file systems lie on the same drive, and one thing is changed at a time: how fast
-//! the bus is, and the computer.
+//! The study compares its gain in reading hot files with that of an earlier one on a SPARCstation, where the same gain
+//! in layout gave 15 %, and puts it down to the bus. Here the same aged file systems lie on the same drive, and one
+//! thing is changed at a time: how fast the bus is, and the computer.
 
 use super::aged::aged;
 use super::{DRIVE, MACHINE, POLICIES, describe, hot_files};
@@ -15,16 +15,17 @@ use device::{Drive, Model};
 pub(crate) const EXPERIMENT: Experiment = Experiment {
     key: "alloc96/old-machine",
     title: "The gain of realloc on the files of the last month, with a slower bus and an older computer",
-    source: "Smith and Seltzer, A Comparison of FFS Disk Allocation Policies, USENIX 1996, section 5, on the earlier results with a SPARCstation",
-    runs: "Reads the files modified in the last 30 days on the two aged file systems of the study: with the drive's bus of 10 MB/s and \
-           slower ones, under the kernel of the Pentium and of a SPARCstation 2.",
+    source: "Smith and Seltzer, A Comparison of FFS Disk Allocation Policies, USENIX 1996, section 5, on the earlier \
+        results with a SPARCstation",
+    runs: "Reads the files modified in the last 30 days on the two aged file systems of the study: with the drive's \
+           bus of 10 MB/s and slower ones, under the kernel of the Pentium and of a SPARCstation 2.",
     run,
 };
 
 /// What realloc gained in reading hot files: on the study's computer, and on a SPARCstation.
 const PUBLISHED: [f64; 2] = [1.32, 1.15];
-/// Megabytes a second of buses: fast SCSI-2, that of the study's computer; synchronous SCSI-1; asynchronous ones and what an adapter
-/// without direct access to memory leaves of them.
+/// Megabytes a second of buses: fast SCSI-2, that of the study's computer; synchronous SCSI-1; asynchronous ones and
+/// what an adapter without direct access to memory leaves of them.
 const BUSES: [f64; 5] = [10.0, 5.0, 3.0, 2.0, 1.5];
 const QUICK_BUSES: [f64; 2] = [10.0, 1.5];
 /// What the SPARCstation's was, by the standard of its time.
@@ -93,8 +94,8 @@ fn rows(outcome: &mut Outcome, found: &[Found]) {
     let at = |machine: &str, bus: f64| found.iter().find(|f| f.machine == machine && f.bus == bus);
     let slowest = found.iter().map(|f| f.bus).fold(f64::INFINITY, f64::min);
     let why = format!(
-        "how fast that computer's bus was is not known to us, and this is the standard of its time; with nothing but a slower one, of \
-         {slowest} MB/s, {slower_bus:.2} (below)",
+        "how fast that computer's bus was is not known to us, and this is the standard of its time; with nothing but a \
+         slower one, of {slowest} MB/s, {slower_bus:.2} (below)",
         slower_bus = at("SPARCstation 2", slowest).map_or(f64::NAN, Found::gain)
     );
     for f in found {
@@ -126,7 +127,8 @@ fn rows(outcome: &mut Outcome, found: &[Found]) {
             "it is the bus and not the processor",
             base.gain() - slow.gain() > base.gain() - other.gain(),
             format!(
-                "{:.2} with a bus of {slowest} MB/s alone, {:.2} with the SPARCstation's processor alone, {:.2} with neither",
+                "{:.2} with a bus of {slowest} MB/s alone, {:.2} with the SPARCstation's processor alone, {:.2} with \
+                 neither",
                 slow.gain(),
                 other.gain(),
                 base.gain()

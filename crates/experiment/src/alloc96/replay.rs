@@ -1,8 +1,9 @@
-//! Replaying an aging workload on a live file system without a clock: what it does to the layout does not depend on one.
+//! Replaying an aging workload on a live file system without a clock: what it does to the layout does not depend on
+//! one.
 //!
-//! The operations are those that `fsage age` makes through the laboratory; cache, clustering and delayed writes are the kernel's.
-//! Only the device is missing, and path names are walked once. Each operation is followed by what a kernel does between operations:
-//! caches are kept to their size, and everything is written back once a day.
+//! The operations are those that `fsage age` makes through the laboratory; cache, clustering and delayed writes are the
+//! kernel's. Only the device is missing, and path names are walked once. Each operation is followed by what a kernel
+//! does between operations: caches are kept to their size, and everything is written back once a day.
 
 use crate::ExperimentError;
 use aging::{AgingOp, NodeId, OpKind};
@@ -141,7 +142,8 @@ impl Replay {
         })
     }
 
-    /// The directories but for the root, by the workload's numbers: each with its inode and that of the directory it is in.
+    /// The directories but for the root, by the workload's numbers: each with its inode and that of the directory it is
+    /// in.
     pub fn directories(&self) -> impl Iterator<Item = (NodeId, Ino, Ino)> {
         let nodes = self.nodes.iter().enumerate().skip(1);
         nodes.filter_map(|(node, known)| {

@@ -1,9 +1,9 @@
 //! `alloc96/sensitivity`: what the study does not say of its file system, varied one thing at a time.
 //!
-//! How many rotational positions it told apart decides where a block goes that cannot lie behind the one before; where its
-//! partition began decides in which zone of the drive it lies, and so what such a break costs: a step of the file system's own track,
-//! 118 sectors, comes just in time on some tracks and just too late on others. Which files go when use falls decides what holes the newest
-//! files find.
+//! How many rotational positions it told apart decides where a block goes that cannot lie behind the one before; where
+//! its partition began decides in which zone of the drive it lies, and so what such a break costs: a step of the file
+//! system's own track, 118 sectors, comes just in time on some tracks and just too late on others. Which files go when
+//! use falls decides what holes the newest files find.
 
 use super::aged::{Aged, Aging, aged, run_as};
 use super::{DRIVE, MACHINE, POLICIES, POSITIONS, SIZE_BYTES, describe, hot_files, sequential};
@@ -18,8 +18,8 @@ pub(crate) const EXPERIMENT: Experiment = Experiment {
     key: "alloc96/sensitivity",
     title: "Rotational positions, the partition's place and the files that go: what the study does not say",
     source: "Smith and Seltzer, A Comparison of FFS Disk Allocation Policies, USENIX 1996, sections 4 and 5",
-    runs: "Ages both file systems with 8, 4, 2 and 1 rotational positions, and reads their hot files and new files of 96 KB in \
-           partitions that begin at four places of the drive; ages the original with other files going.",
+    runs: "Ages both file systems with 8, 4, 2 and 1 rotational positions, and reads their hot files and new files of \
+           96 KB in partitions that begin at four places of the drive; ages the original with other files going.",
     run,
 };
 
@@ -102,8 +102,8 @@ fn run(bench: &mut Bench<'_>) -> Result<Outcome, ExperimentError> {
     // In the first twenty days use only rises: nothing goes.
     leaving(bench, &mut outcome, base, pairs.first().map(|pair| &*pair[0]))?;
     outcome.note(
-        "Published: the aged original scores 0.766, its hot files 0.80; reading hot files gains 1.32, files of 96 KB 1.58. Rows of one table \
-         differ by the one thing that they name.",
+        "Published: the aged original scores 0.766, its hot files 0.80; reading hot files gains 1.32, files of 96 KB \
+         1.58. Rows of one table differ by the one thing that they name.",
     );
     Ok(outcome)
 }

@@ -17,9 +17,10 @@ use workload::{Phase, Repeat, TargetResult};
 pub(crate) const EXPERIMENT: Experiment = Experiment {
     key: "alloc96/sequential",
     title: "Sequential throughput by file size on aged file systems",
-    source: "Smith and Seltzer, A Comparison of FFS Disk Allocation Policies, USENIX 1996, section 5.1, figures 4 and 5",
-    runs: "Creates, reads and overwrites 32 MB in files of each size on the two aged file systems: 25 files a directory, calls of 4 MB; \
-           looks at the layout of such files; reads and writes the raw disk in sequence.",
+    source: "Smith and Seltzer, A Comparison of FFS Disk Allocation Policies, USENIX 1996, section 5.1, figures 4 and \
+        5",
+    runs: "Creates, reads and overwrites 32 MB in files of each size on the two aged file systems: 25 files a \
+           directory, calls of 4 MB; looks at the layout of such files; reads and writes the raw disk in sequence.",
     run,
 };
 
@@ -78,7 +79,8 @@ struct Found {
     late: f64,
 }
 
-/// Where the average number of sectors a track lies in the middle of what a file system of this size covers: its middle is the drive's.
+/// Where the average number of sectors a track lies in the middle of what a file system of this size covers: its middle
+/// is the drive's.
 fn middle_sector(drive: &Drive) -> u64 {
     drive.device().capacity_sectors().saturating_sub(SIZE_BYTES / 512) / 2
 }
@@ -147,7 +149,8 @@ pub(super) fn score_of_new_96(bench: &Bench<'_>, aged: &Aged) -> Result<f64, Exp
     score_of_new(&mut aged.laboratory()?, 96 * KB, options(bench).data_bytes)
 }
 
-/// The aggregate layout score of files of one size as the benchmark makes them on an aged file system; that of files of one block is 1.
+/// The aggregate layout score of files of one size as the benchmark makes them on an aged file system; that of files of
+/// one block is 1.
 fn score_of_new(lab: &mut Lab<Ffs>, size_bytes: u64, data_bytes: u64) -> Result<f64, ExperimentError> {
     let doing = || failed("making files to look at");
     let block_bytes = u64::from(lab.volume().geometry().bsize);
@@ -182,7 +185,8 @@ struct Raw {
     write: f64,
 }
 
-/// Reads and writes as much as the benchmark does from the beginning of the disk on, in requests of the kernel's largest.
+/// Reads and writes as much as the benchmark does from the beginning of the disk on, in requests of the kernel's
+/// largest.
 fn raw(bench: &Bench<'_>) -> Result<Raw, ExperimentError> {
     let machine = Machine::load(MACHINE)?;
     let (data_bytes, piece_bytes) = (options(bench).data_bytes, machine.transfers().largest_bytes as usize);
@@ -213,8 +217,9 @@ fn rows(outcome: &mut Outcome, found: &Found) {
         .map(|kb| (*kb, gain(Phase::Read, *kb)))
         .fold((0, 0.0), |best, here| if here.1 > best.1 { here } else { best });
     let why = format!(
-        "in a partition in the middle of the drive, with nothing else changed, it is {:.2} for files of 96 KB; how it depends on the \
-         partition and on rotational positions, neither of which the study gives, is shown by alloc96/sensitivity",
+        "in a partition in the middle of the drive, with nothing else changed, it is {:.2} for files of 96 KB; how it \
+         depends on the partition and on rotational positions, neither of which the study gives, is shown by \
+         alloc96/sensitivity",
         found.average_track
     );
     let ratio = |what: &str, published, ours, explain| Row::new(what, Unit::Ratio, published, ours, explain);

@@ -66,8 +66,9 @@ fn outcome(found: &[(u64, Found)], scale: Scale, larger: &Found) -> Outcome {
         below == uniform.len(),
         format!("{below} of {}", uniform.len()),
         Explain::because(format!(
-            "the log is too small for its longest segments: in one of {four_times} MiB, with nothing else changed, the fullest costs {:.2} times \
-             as much as by theory (above). Which part of a log's upkeep weighs more in a small one is not known",
+            "the log is too small for its longest segments: in one of {four_times} MiB, with nothing else changed, the \
+             fullest costs {:.2} times as much as by theory (above). Which part of a log's upkeep weighs more in a \
+             small one is not known",
             larger.write_cost / theory,
         )),
     ));

@@ -12,15 +12,16 @@ use workload::{Parameters, Phase, Place, Repeat, andrew};
 pub(crate) const EXPERIMENT: Experiment = Experiment {
     key: "hbench01/andrew",
     title: "The Andrew benchmark with one and more users on LFS, a clustering FFS and one that writes block by block",
-    source: "Smith, Workload-Specific File System Benchmarks, PhD thesis, Harvard, 2001, chapter 4, figure 4.1, of Seltzer, Bostic, \
-             McKusick and Staelin, An Implementation of a Log-Structured File System for UNIX, USENIX Winter 1993",
-    runs: "one to sixteen users, each of whom goes through the five phases on trees of their own, on three new file systems of one computer; \
-           the same with computing that takes no time, and with more memory for the cache",
+    source: "Smith, Workload-Specific File System Benchmarks, PhD thesis, Harvard, 2001, chapter 4, figure 4.1, of \
+             Seltzer, Bostic, McKusick and Staelin, An Implementation of a Log-Structured File System for UNIX, USENIX \
+             Winter 1993",
+    runs: "one to sixteen users, each of whom goes through the five phases on trees of their own, on three new file \
+           systems of one computer; the same with computing that takes no time, and with more memory for the cache",
     run,
 };
 
-/// Of 512 MB each. The extent-like system of the publication (EFS) is 4.4BSD's FFS with clusters; the FFS beside it is laid out with a
-/// gap behind each block, and its kernel reads and writes block by block.
+/// Of 512 MB each. The extent-like system of the publication (EFS) is 4.4BSD's FFS with clusters; the FFS beside it is
+/// laid out with a gap behind each block, and its kernel reads and writes block by block.
 const SYSTEMS: [(&str, &str, bool); 3] = [
     ("LFS", "lfs:bsize=4K,fsize=1K,segment=1M,size=512M", true),
     ("EFS", "ffs:original,minfree=10,maxcontig=8,rotdelay=0,heads=14,sectors=57,rpm=5360,positions=1,size=512M", true),

@@ -1,4 +1,5 @@
-//! The use of the thesis's file system with one thing changed that is an estimate or not known: what depends on it, and how far.
+//! The use of the thesis's file system with one thing changed that is an estimate or not known: what depends on it, and
+//! how far.
 
 use super::thesis::THESIS;
 use crate::alloc96::aged::{Aged, Aging, run_with};
@@ -30,8 +31,8 @@ impl Change {
     }
 }
 
-/// Ages a file system by each change under each choice of policies; of each change, what `look` finds under each choice. Nothing is found where
-/// the file system is full before the days are over.
+/// Ages a file system by each change under each choice of policies; of each change, what `look` finds under each
+/// choice. Nothing is found where the file system is full before the days are over.
 pub(super) fn aged_by_each<R: Send>(
     bench: &mut Bench<'_>,
     stage: &str,

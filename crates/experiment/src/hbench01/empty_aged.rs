@@ -14,8 +14,8 @@ pub(crate) const EXPERIMENT: Experiment = Experiment {
     key: "hbench01/empty-aged",
     title: "An empty file system against an aged one, under the original allocator and under realloc",
     source: "Smith, Workload-Specific File System Benchmarks, PhD thesis, Harvard, 2001, chapter 3",
-    runs: "the sequential benchmark on new file systems and on those that seven months leave, with original and with realloc; the layout of \
-           files of its sizes on each; the same with the file system, drive and days of alloc96",
+    runs: "the sequential benchmark on new file systems and on those that seven months leave, with original and with \
+           realloc; the layout of files of its sizes on each; the same with the file system, drive and days of alloc96",
     run,
 };
 
@@ -104,8 +104,8 @@ fn rows(outcome: &mut Outcome, original: &Side, realloc: &Side, one: &[Vec<AtSiz
             (ratio - 1.0).abs() <= IDENTICAL,
             format!("realloc over original is farthest from 1 at {}: {ratio:.3}", size_name(at)),
             Explain::because(format!(
-                "with one change, one rotational position instead of eight, realloc over original is farthest from 1 at {}: {one_ratio:.3}; what \
-                 is left is not known",
+                "with one change, one rotational position instead of eight, realloc over original is farthest from 1 \
+                 at {}: {one_ratio:.3}; what is left is not known",
                 size_name(one_at)
             )),
         ));

@@ -22,9 +22,10 @@ pub(crate) const EXPERIMENT: Experiment = Experiment {
     key: "hbench01/fragments",
     title: "Fragments behind a file's last full block (smart fragment allocation)",
     source: "Smith, Workload-Specific File System Benchmarks, PhD thesis, Harvard, 2001, chapter 3",
-    runs: "seven months with realloc and with realloc,smartfrags; layout by file size, of the files there and of files written then; the \
-           sequential benchmark on both, empty and aged, and with late blocks gathered; free space held in fragments, and the same with other \
-           distributions of the documents' sizes, other use, and the file system and days of alloc96",
+    runs: "seven months with realloc and with realloc,smartfrags; layout by file size, of the files there and of files \
+           written then; the sequential benchmark on both, empty and aged, and with late blocks gathered; free space \
+           held in fragments, and the same with other distributions of the documents' sizes, other use, and the file \
+           system and days of alloc96",
     run,
 };
 
@@ -120,7 +121,8 @@ pub(super) fn written_score(study: Study, volume: &Ffs, size_bytes: u64) -> Resu
     Ok(score.value().unwrap_or(1.0))
 }
 
-/// Scores of the files of an aged file system that end in a fragment and of those that do not, without those of one block.
+/// Scores of the files of an aged file system that end in a fragment and of those that do not, without those of one
+/// block.
 struct ByEnd {
     fragment: LayoutScore,
     full: LayoutScore,
@@ -224,7 +226,8 @@ fn saw_tooth(
     let part = |scores: &[(u64, f64)]| tooth(scores).map_or(0.0, |(part, _)| part);
     let empty_part = part(on_empty);
     outcome.row(Row::new(
-        "written on an empty one with one rotational position, sizes that end in a fragment: layout score, smart fragments",
+        "written on an empty one with one rotational position, sizes that end in a fragment: layout score, smart \
+         fragments",
         Unit::Score,
         Published::NONE,
         part(one_position),
@@ -244,8 +247,9 @@ fn saw_tooth(
         smart_part > 0.97,
         format!("mean score {smart_part:.3}"),
         Explain::because(
-            "blocks go into the first free run that is long enough, and a single block is not even moved by realloc: in the small holes \
-             of the aged file system the block behind the last one is often in use, the more so the shorter the file",
+            "blocks go into the first free run that is long enough, and a single block is not even moved by realloc: \
+             in the small holes of the aged file system the block behind the last one is often in use, the more so the \
+             shorter the file",
         ),
     ));
     let series = [("original fragments", best), ("smart fragments", smart)]
@@ -282,8 +286,8 @@ impl Swept {
     }
 }
 
-/// Ages both with one thing changed at a time, first about the documents' sizes; use stays then, and so there are more or fewer of them. A
-/// change that fills the file system is left out.
+/// Ages both with one thing changed at a time, first about the documents' sizes; use stays then, and so there are more
+/// or fewer of them. A change that fills the file system is left out.
 fn sweep(bench: &mut Bench<'_>) -> Result<Vec<Swept>, ExperimentError> {
     let change = |name: String, sigma: Option<f64>, times: f64| {
         let mut parameters = (THESIS.workload)();
@@ -413,8 +417,8 @@ fn requests(bench: &mut Bench<'_>, outcome: &mut Outcome) -> Result<(), Experime
             "fragments are written by a request of their own, wherever they lie",
             alone >= 2.0 && smart_alone >= 2.0,
             format!(
-                "{alone:.2} and {smart_alone:.2} writes for each file of a block and fragments, original and smart; gathered, {smart_gathered:.2} \
-                 with smart ones"
+                "{alone:.2} and {smart_alone:.2} writes for each file of a block and fragments, original and smart; \
+                 gathered, {smart_gathered:.2} with smart ones"
             ),
             Explain::unknown(),
         ));

@@ -1,8 +1,8 @@
-//! Smith, *Workload-Specific File System Benchmarks*, PhD thesis, Harvard, 2001. Chapter 3: two changes to the allocator of FFS,
-//! studied on aged file systems. Chapter 4: predictions held against measurements (`validation`).
+//! Smith, *Workload-Specific File System Benchmarks*, PhD thesis, Harvard, 2001. Chapter 3: two changes to the
+//! allocator of FFS, studied on aged file systems. Chapter 4: predictions held against measurements (`validation`).
 //!
-//! What the experiments of chapter 3 share: the set-up, a file system with realloc and the same with one choice changed, each
-//! empty and aged, and where the files of the aged ones lie.
+//! What the experiments of chapter 3 share: the set-up, a file system with realloc and the same with one choice
+//! changed, each empty and aged, and where the files of the aged ones lie.
 
 pub(crate) mod andrew;
 mod changed;

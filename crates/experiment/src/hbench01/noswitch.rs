@@ -14,9 +14,10 @@ pub(crate) const EXPERIMENT: Experiment = Experiment {
     key: "hbench01/noswitch",
     title: "No change of cylinder group at a file's first indirect block",
     source: "Smith, Workload-Specific File System Benchmarks, PhD thesis, Harvard, 2001, chapter 3",
-    runs: "seven months with realloc, with realloc,noswitch and with realloc,metaspace; the sequential benchmark around the first indirect block \
-           on each, empty and aged; where the files of the aged ones begin, and the same with other groups, directories and use, and with the \
-           file system, drive and days of alloc96; the files of the last month, read and written over",
+    runs: "seven months with realloc, with realloc,noswitch and with realloc,metaspace; the sequential benchmark \
+           around the first indirect block on each, empty and aged; where the files of the aged ones begin, and the \
+           same with other groups, directories and use, and with the file system, drive and days of alloc96; the files \
+           of the last month, read and written over",
     run,
 };
 
@@ -103,9 +104,10 @@ fn throughput(outcome: &mut Outcome, sides: [&Side; 3], sizes: &[u64]) {
     let with_it_behind = |on: &str, of: Gain<'_>| {
         let (most, at) = best(of);
         Explain::because(format!(
-            "as in 4.4BSD, the first indirect block is asked for at the beginning of the inode's group, so the arm leaves the file at its 13th \
-             block all the same. With one change, the indirect block behind the twelfth block (metaspace), 104 KB files are read {:.2} times \
-             as fast as with the switch on the {on} file system, 104 to 160 KB ones {:.2} times, and {} gain most ({most:.2} times)",
+            "as in 4.4BSD, the first indirect block is asked for at the beginning of the inode's group, so the arm \
+             leaves the file at its 13th block all the same. With one change, the indirect block behind the twelfth \
+             block (metaspace), 104 KB files are read {:.2} times as fast as with the switch on the {on} file system, \
+             104 to 160 KB ones {:.2} times, and {} gain most ({most:.2} times)",
             of(104 * K, Phase::Read),
             mean(of),
             size_name(at),
@@ -150,7 +152,8 @@ struct Swept {
     noswitch: Split,
 }
 
-/// Exponents of Zipf's law for lasting files over the directories; the workload's own is 0.5, which makes the groups nearly even.
+/// Exponents of Zipf's law for lasting files over the directories; the workload's own is 0.5, which makes the groups
+/// nearly even.
 const EXPONENTS: [f64; 4] = [1.2, 1.0, 0.8, 0.65];
 /// The curve of use as a multiple of the workload's, whose highest point is 90 % of what users may use.
 const USES: [f64; 3] = [0.9, 0.8, 1.05];
@@ -222,8 +225,8 @@ fn split_files(outcome: &mut Outcome, switch: &Side, noswitch: &Side, sweep: &[S
             Published::about(2.0),
             ratio,
             Explain::because(format!(
-                "which groups are full depends on how the directories are dealt out to them, and on how even their sizes are. With one thing \
-                 changed at a time: {}",
+                "which groups are full depends on how the directories are dealt out to them, and on how even their \
+                 sizes are. With one thing changed at a time: {}",
                 seen.join("; ")
             )),
         ));

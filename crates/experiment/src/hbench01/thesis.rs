@@ -1,7 +1,9 @@
-//! The set-up of chapter 3: a file system of about 1 GB on a Fujitsu M2694 and a Pentium, with some seven months of home directories.
+//! The set-up of chapter 3: a file system of about 1 GB on a Fujitsu M2694 and a Pentium, with some seven months of
+//! home directories.
 //!
-//! That is all that is known of it to us. The rest is that of the study by the same authors ([`alloc96`]), in proportion to the size, and
-//! what newfs of 4.4BSD makes of such a drive; [`unknown`] changes one such thing at a time.
+//! That is all that is known of it to us. The rest is that of the study by the same authors ([`alloc96`]), in
+//! proportion to the size, and what newfs of 4.4BSD makes of such a drive; [`unknown`] changes one such thing at a
+//! time.
 
 use super::changed::Change;
 use crate::{Bench, ExperimentError, Study, alloc96};
@@ -35,7 +37,8 @@ pub(super) const THESIS: Study = Study {
 pub(super) const DESCRIBED: &str =
     "1 GB, blocks of 8 KB, fragments of 1 KB, 114 groups, maxcontig 7, rotdelay 0, 10 % reserve";
 
-/// 1 GB, of newfs's 16 cylinders a group, laid out for as many whole sectors a track as the drive has on the mean; otherwise as in alloc96.
+/// 1 GB, of newfs's 16 cylinders a group, laid out for as many whole sectors a track as the drive has on the mean;
+/// otherwise as in alloc96.
 fn shape() -> MkfsOptions {
     MkfsOptions {
         size_bytes: 1 << 30,
@@ -50,7 +53,8 @@ fn workload() -> Parameters {
     Parameters { groups: GROUPS, directories: DIRECTORIES, ..Parameters::published() }
 }
 
-/// An empty file system that tells one rotational position apart instead of eight, so that the next block of a file is simply the next.
+/// An empty file system that tells one rotational position apart instead of eight, so that the next block of a file is
+/// simply the next.
 pub(super) fn with_one_position(words: &str) -> Result<Ffs, ExperimentError> {
     let shape = shape();
     let disk = shape.disk.map(|disk| DiskGeometry { positions: 1, ..disk });

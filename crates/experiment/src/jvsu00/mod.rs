@@ -1,5 +1,5 @@
-//! Seltzer, Ganger, McKusick, Smith, Soules and Stein, *Journaling Versus Soft Updates: Asynchronous Meta-data Protection in File
-//! Systems*, USENIX 2000: its four macro workloads on every system.
+//! Seltzer, Ganger, McKusick, Smith, Soules and Stein, *Journaling Versus Soft Updates: Asynchronous Meta-data
+//! Protection in File Systems*, USENIX 2000: its four macro workloads on every system.
 //!
 //! The workloads are those of `fsage bench`; their sizes are estimates, since the publication's are not known to us.
 
@@ -17,7 +17,8 @@ pub(crate) const SDET: Experiment = Experiment {
     key: "jvsu00/sdet",
     title: "Software developers at work, by number of scripts",
     source: SOURCE,
-    runs: "scripts of commands, several at the same time, on new file systems that differ in when metadata is written, and where a log is",
+    runs: "scripts of commands, several at the same time, on new file systems that differ in when metadata is written, \
+        and where a log is",
     run: run_sdet,
 };
 
@@ -219,13 +220,14 @@ fn compared(outcome: &mut Outcome, found: &[Measured]) {
         Explain::Agrees,
     ));
     outcome.note(
-        "published is the middle of 4 to 19 %, which was said of the throughput of whole systems, not of this workload alone",
+        "published is the middle of 4 to 19 %, which was said of the throughput of whole systems, not of this workload \
+         alone",
     );
 }
 
 fn not_known() -> Explain {
     Explain::because(
-        "the range was said of whole systems, and their sizes of workloads and logs are not known to us; the row with unordered data and those \
-         with a second drive each change one thing about the log",
+        "the range was said of whole systems, and their sizes of workloads and logs are not known to us; the row with \
+         unordered data and those with a second drive each change one thing about the log",
     )
 }

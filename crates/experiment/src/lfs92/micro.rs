@@ -12,24 +12,25 @@ use workload::{Parameters, Phase, Place, Repeat, largefile, smallfile};
 pub(crate) const SMALLFILE: Experiment = Experiment {
     key: "lfs92/smallfile",
     title: "Many files of 1 KB: create, read, delete",
-    source: "Rosenblum and Ousterhout, The Design and Implementation of a Log-Structured File System, TOCS 10(1), 1992, \
-             section 5.1, figure 8",
-    runs: "10,000 files of 1 KB are made, read in the order they were made, and removed, by LFS and FFS, with the processor of 1991 and ones \
-           two, four and eight times as fast",
+    source: "Rosenblum and Ousterhout, The Design and Implementation of a Log-Structured File System, TOCS 10(1), \
+             1992, section 5.1, figure 8",
+    runs: "10,000 files of 1 KB are made, read in the order they were made, and removed, by LFS and FFS, with the \
+           processor of 1991 and ones two, four and eight times as fast",
     run: run_smallfile,
 };
 
 pub(crate) const LARGEFILE: Experiment = Experiment {
     key: "lfs92/largefile",
     title: "A file of 100 MB: written and read, in sequence and at random",
-    source: "Rosenblum and Ousterhout, The Design and Implementation of a Log-Structured File System, TOCS 10(1), 1992, \
-             section 5.1, figure 9",
-    runs: "100 MB in units of 8 KB: written, read, written at random, read at random, read again, by LFS and FFS; and the random reads again \
-           on a computer that does not read ahead",
+    source: "Rosenblum and Ousterhout, The Design and Implementation of a Log-Structured File System, TOCS 10(1), \
+             1992, section 5.1, figure 9",
+    runs: "100 MB in units of 8 KB: written, read, written at random, read at random, read again, by LFS and FFS; and \
+           the random reads again on a computer that does not read ahead",
     run: run_largefile,
 };
 
-/// The file system of a kernel that does not cluster, laid out with a gap behind each block as was usual then; and the log.
+/// The file system of a kernel that does not cluster, laid out with a gap behind each block as was usual then; and the
+/// log.
 const SYSTEMS: [(&str, &str); 2] = [
     ("FFS", "ffs:original,bsize=8K,fsize=1K,minfree=10,maxcontig=1,rotdelay=4,heads=19,sectors=72,rpm=4002,size=300M"),
     ("LFS", "lfs:bsize=4K,fsize=1K,segment=1M,size=300M"),
@@ -65,7 +66,8 @@ struct Busy {
     disk: f64,
 }
 
-/// How busy processor and disk are while files of 1 KB are made, and while they are removed: until everything is written.
+/// How busy processor and disk are while files of 1 KB are made, and while they are removed: until everything is
+/// written.
 fn busy(system: &str, files: u64, times: f64) -> Result<[Busy; 2], ExperimentError> {
     let mut lab = Spec::parse(&format!("{system}@{DRIVE}"))?.open_on(faster(MACHINE, times)?)?;
     let mut paths = Vec::new();
@@ -136,7 +138,8 @@ fn run_smallfile(bench: &mut Bench<'_>) -> Result<Outcome, ExperimentError> {
     Ok(outcome)
 }
 
-/// The publication's shares of time in which the disk is busy while files are made, LFS and the other system; from memory.
+/// The publication's shares of time in which the disk is busy while files are made, LFS and the other system; from
+/// memory.
 const DISK_BUSY: [(&str, f64); 2] = [("LFS", 0.17), ("FFS", 0.85)];
 
 fn how_busy(bench: &mut Bench<'_>, outcome: &mut Outcome, files: u32) -> Result<(), ExperimentError> {
@@ -155,7 +158,8 @@ fn how_busy(bench: &mut Bench<'_>, outcome: &mut Outcome, files: u32) -> Result<
             let slow = if *times < 1.0 { ", a processor half as fast" } else { "" };
             let what = |of: &str| format!("{name}, {phase}: of the time, the {of}{slow}");
             let why = format!(
-                "what this computer spends on a file is an estimate, and the disk is another; with a processor half as fast {:.2} (below)",
+                "what this computer spends on a file is an estimate, and the disk is another; with a processor half as \
+                 fast {:.2} (below)",
                 slower(name).unwrap_or(f64::NAN)
             );
             outcome
@@ -207,9 +211,10 @@ fn run_largefile(bench: &mut Bench<'_>) -> Result<Outcome, ExperimentError> {
     }
     let row = |what, published, ours, explain| Row::new(what, Unit::Ratio, published, ours, explain);
     let unclustered = Explain::because(format!(
-        "the published 1 is doubtful for this kernel. It writes a block of 8 KB, lets the disk turn by the gap that the file system is laid out \
-         with, and writes the next. From memory, the publication has its log ahead in sequential writing for just this reason, and expects \
-         1 of a kernel that groups blocks; against an FFS of clusters of 64 KB on the same computer it is {against_clusters:.2} (below)"
+        "the published 1 is doubtful for this kernel. It writes a block of 8 KB, lets the disk turn by the gap that \
+         the file system is laid out with, and writes the next. From memory, the publication has its log ahead in \
+         sequential writing for just this reason, and expects 1 of a kernel that groups blocks; against an FFS of \
+         clusters of 64 KB on the same computer it is {against_clusters:.2} (below)"
     ));
     let quirk = rate("LFS", true, Phase::RandomRead) / rate("LFS", false, Phase::RandomRead);
     outcome
@@ -227,7 +232,8 @@ fn run_largefile(bench: &mut Bench<'_>) -> Result<Outcome, ExperimentError> {
             format!("LFS at {reread:.2} of its speed"),
         ))
         .claim(claim(
-            "8 KB at random places of a file with 4 KB blocks: a policy that reads ahead after one read in sequence loses",
+            "8 KB at random places of a file with 4 KB blocks: a policy that reads ahead after one read in sequence \
+             loses",
             quirk < 0.95,
             format!("{quirk:.2} of the throughput without reading ahead"),
         ));

@@ -1,7 +1,7 @@
 //! `lfs92/two-files`: what reaches the disk when a file is made in each of two directories, and where.
 //!
-//! Everything here is from the device's own record of completed writes and from the bytes that they have left, read as any image
-//! is read. Neither file system is asked what it has done.
+//! Everything here is from the device's own record of completed writes and from the bytes that they have left, read as
+//! any image is read. Neither file system is asked what it has done.
 
 use super::{DRIVE, MACHINE};
 use crate::testbed::call;
@@ -17,10 +17,10 @@ use ufs::image::{Readable, data, resolve};
 pub(crate) const EXPERIMENT: Experiment = Experiment {
     key: "lfs92/two-files",
     title: "Two small files made in two directories: what is written, and where",
-    source: "Rosenblum and Ousterhout, The Design and Implementation of a Log-Structured File System, TOCS 10(1), 1992, \
-             section 3.1, figure 1",
-    runs: "dir1/file1 and dir2/file2, of 1 KB, are made by FFS and by LFS, and nobody calls until everything is on the disk; every write that the \
-           device has completed is shown with its place and with what the image holds there",
+    source: "Rosenblum and Ousterhout, The Design and Implementation of a Log-Structured File System, TOCS 10(1), \
+             1992, section 3.1, figure 1",
+    runs: "dir1/file1 and dir2/file2, of 1 KB, are made by FFS and by LFS, and nobody calls until everything is on the \
+           disk; every write that the device has completed is shown with its place and with what the image holds there",
     run,
 };
 
@@ -177,8 +177,8 @@ fn measure(name: &'static str, target: String, ends: Ends) -> Result<Found, Expe
     Ok(Found { name, target, size_bytes, writes, device_ns, calls_ns, readable })
 }
 
-/// Makes the directories, and when they are at rest the files. What the device completes then is the record; the disk is what
-/// was there to begin with, with all that it has completed since.
+/// Makes the directories, and when they are at rest the files. What the device completes then is the record; the disk
+/// is what was there to begin with, with all that it has completed since.
 fn record<V: Volume>(
     mut lab: Lab<V>,
     base: Frozen,
@@ -264,7 +264,8 @@ fn of_ffs(image: &ffs::Image<Overlay<Frozen>>) -> Result<Vec<Stretch>, Experimen
     Ok(found)
 }
 
-/// Where things are in an image of LFS, as far as they were written: superblocks, and partial segments by their summaries.
+/// Where things are in an image of LFS, as far as they were written: superblocks, and partial segments by their
+/// summaries.
 fn of_lfs(image: &lfs::Image<Overlay<Frozen>>, writes: &[WriteRecord]) -> Result<Vec<Stretch>, ExperimentError> {
     let g = image.geometry();
     let offsets = image.superblock().sboffs.iter().take_while(|addr| **addr != 0);
@@ -376,7 +377,8 @@ fn rows(outcome: &mut Outcome, system: &Found, synced: &Found) {
             Published::exact(10.0),
             of_files,
             Explain::because(format!(
-                "an inode of a directory and that of its file are often in one block, and then one write is of both: {} of these writes hold inodes",
+                "an inode of a directory and that of its file are often in one block, and then one write is of both: \
+                 {} of these writes hold inodes",
                 system.holding(Kind::Inodes)
             )),
         );
@@ -387,7 +389,8 @@ fn rows(outcome: &mut Outcome, system: &Found, synced: &Found) {
             Published::exact(1.0),
             of_files,
             Explain::because(format!(
-                "one is the daemons' checkpoint, with the inode map; where the last call is an fsync, which needs none, the log is written {} time",
+                "one is the daemons' checkpoint, with the inode map; where the last call is an fsync, which needs \
+                 none, the log is written {} time",
                 synced.of_files()
             )),
         );

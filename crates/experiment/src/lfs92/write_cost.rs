@@ -10,10 +10,11 @@ use workload::hotcold::{Files, Options, Skew};
 pub(crate) const EXPERIMENT: Experiment = Experiment {
     key: "lfs92/write-cost",
     title: "Write cost by utilisation, and how full segments are: greedy and cost-benefit cleaning",
-    source: "Rosenblum and Ousterhout, The Design and Implementation of a Log-Structured File System, TOCS 10(1), 1992, \
-             sections 3.4 to 3.6, figures 3 to 7",
-    runs: "files of 4 KB written over for ever, uniformly and nine tenths of the writes to a tenth of the files, on a real log with its \
-           cleaner, by utilisation and policy; the cleaner's counters and the segments are read between",
+    source: "Rosenblum and Ousterhout, The Design and Implementation of a Log-Structured File System, TOCS 10(1), \
+             1992, sections 3.4 to 3.6, figures 3 to 7",
+    runs: "files of 4 KB written over for ever, uniformly and nine tenths of the writes to a tenth of the files, on a \
+           real log with its cleaner, by utilisation and policy; the cleaner's counters and the segments are read \
+           between",
     run,
 };
 
@@ -93,11 +94,12 @@ impl Marks {
 fn target(case: &Case, scale: Scale) -> String {
     let segments = (scale.size_mb << 10) / scale.segment_kb.max(1);
     let kept = (segments / 38).max(6);
-    // The simulator of the publication cleans when it has run out of clean segments: here before processes have to wait, which clean by
-    // no policy but the greedy one. It has neither idle time nor a cache. Nor does
+    // The simulator of the publication cleans when it has run out of clean segments: here before processes have to
+    // wait, which clean by no policy but the greedy one. It has neither idle time nor a cache. Nor does
     // it plug holes.
     format!(
-        "lfs:cleaner={},bsize=4K,fsize=4K,segment={}K,size={}M,{},plug=0,idle=0,minfree=1,minfreeseg={kept},resvseg={},cache=2M,dirty=50@{DRIVE}",
+        "lfs:cleaner={},bsize=4K,fsize=4K,segment={}K,size={}M,{},plug=0,idle=0,minfree=1,minfreeseg={kept},\
+         resvseg={},cache=2M,dirty=50@{DRIVE}",
         case.policy,
         scale.segment_kb,
         scale.size_mb,
@@ -170,8 +172,8 @@ fn histogram(shares: &[f64]) -> Vec<(f64, f64)> {
     (0..).zip(shares).map(|(at, share)| ((f64::from(at) + 0.5) * width, *share)).collect()
 }
 
-/// What segments have become when their turn comes, if all files are equally likely to be written, and the oldest segment is
-/// always next: the u with U = (1 - u) / -ln u.
+/// What segments have become when their turn comes, if all files are equally likely to be written, and the oldest
+/// segment is always next: the u with U = (1 - u) / -ln u.
 pub(crate) fn uniform_at(utilisation: f64) -> f64 {
     let (mut low, mut high) = (0.0_f64, 1.0_f64);
     for _ in 0..60 {
@@ -268,9 +270,10 @@ fn rows(outcome: &mut Outcome, found: &[Found]) {
         Published::about(0.5),
         best,
         Explain::because(
-            "the publication's is of a simulator, which, run again, does not come to half either (lfs92/simulator); with what this log has besides \
-             it comes to what is found here. Even hot and cold files kept apart in segments of their own, and the free space shared out \
-             between them as is best, would by theory cost more than half of greedy (see below)",
+            "the publication's is of a simulator, which, run again, does not come to half either (lfs92/simulator); \
+             with what this log has besides it comes to what is found here. Even hot and cold files kept apart in \
+             segments of their own, and the free space shared out between them as is best, would by theory cost more \
+             than half of greedy (see below)",
         ),
     ));
     if let Some(f) = at(found, "greedy", hot, best_at) {
@@ -284,8 +287,8 @@ fn rows(outcome: &mut Outcome, found: &[Found]) {
     }
 }
 
-/// The least write cost with nine tenths of the writes to a tenth of the files, if these have segments of their own: each part is
-/// cleaned as [`uniform_at`] has it, and gets the share of the free space that makes the sum least.
+/// The least write cost with nine tenths of the writes to a tenth of the files, if these have segments of their own:
+/// each part is cleaned as [`uniform_at`] has it, and gets the share of the free space that makes the sum least.
 fn apart(utilisation: f64) -> f64 {
     let free = 1.0 - utilisation;
     let cost = |files: f64, share: f64| {
@@ -309,8 +312,8 @@ fn claims(outcome: &mut Outcome, found: &[Found], one_mark: &[Found]) {
         2 * worse > of,
         format!("write cost is higher at {worse} of {of} utilisations from 60 %"),
         Explain::because(format!(
-            "how much is cleaned in a round. With one mark, where the cleaner stops where it begins, and nothing else changed, it is {} with \
-             locality and {} without at 60 and 70 % (below)",
+            "how much is cleaned in a round. With one mark, where the cleaner stops where it begins, and nothing else \
+             changed, it is {} with locality and {} without at 60 and 70 % (below)",
             shown(&costs(one_mark, "greedy", hot)),
             shown(&costs(one_mark, "greedy", Skew::Uniform)),
         )),
@@ -328,7 +331,8 @@ fn claims(outcome: &mut Outcome, found: &[Found], one_mark: &[Found]) {
     {
         let (greedy, benefit) = (valley(&one.cleaned), valley(&other.cleaned));
         outcome.claim(Claim::new(
-            "cost-benefit cleans segments of two kinds, hot ones nearly empty and cold ones nearly full, far more so than greedy",
+            "cost-benefit cleans segments of two kinds, hot ones nearly empty and cold ones nearly full, far more so \
+             than greedy",
             benefit >= 3.0 && greedy < benefit / 3.0,
             format!(
                 "the lower of two peaks over the valley between them: cost-benefit {benefit:.1}, greedy {greedy:.1}"
@@ -342,8 +346,8 @@ fn shown(costs: &[(f64, f64)]) -> String {
     costs.iter().map(|(_, cost)| format!("{cost:.2}")).collect::<Vec<_>>().join(" ")
 }
 
-/// The lower of the two highest peaks over the lowest valley between them, of a histogram smoothed over three classes: 1 and
-/// less where there is one peak.
+/// The lower of the two highest peaks over the lowest valley between them, of a histogram smoothed over three classes:
+/// 1 and less where there is one peak.
 pub(crate) fn valley(shares: &[f64]) -> f64 {
     let padded: Vec<f64> = [0.0].into_iter().chain(shares.iter().copied()).chain([0.0]).collect();
     let smooth: Vec<f64> = padded.windows(3).map(|near| near.iter().sum::<f64>() / 3.0).collect();

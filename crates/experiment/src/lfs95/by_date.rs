@@ -11,8 +11,9 @@ pub(crate) const EXPERIMENT: Experiment = Experiment {
     key: "lfs95/by-date",
     title: "Throughput on aged free space by date, beside utilisation",
     source: "Seltzer et al., File System Logging Versus Clustering, USENIX 1995, section 5, figures 8 and 9",
-    runs: "six file systems of 512 MB, used for ten months by four personalities at utilisations that rise, stay or fall; each month their \
-           free maps are taken, and files of 8 KB, 64 KB and 1 MB created and read on them and on the same emptied",
+    runs: "six file systems of 512 MB, used for ten months by four personalities at utilisations that rise, stay or \
+           fall; each month their free maps are taken, and files of 8 KB, 64 KB and 1 MB created and read on them and \
+           on the same emptied",
     run,
 };
 
@@ -119,8 +120,8 @@ fn claims(outcome: &mut Outcome, found: &[System]) {
         !moving.is_empty() && moving.iter().all(|(_, r)| *r < -0.5),
         format!("correlation over the dates: {shown}"),
         Explain::because(
-            "it does where the plan moves utilisation. That of the steady build server moves only as checkouts and builds come and go; why \
-             its throughput goes with it is not known",
+            "it does where the plan moves utilisation. That of the steady build server moves only as checkouts and \
+             builds come and go; why its throughput goes with it is not known",
         ),
     ));
     let falls = found.iter().filter_map(|(name, dates)| {

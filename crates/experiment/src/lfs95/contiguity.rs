@@ -1,5 +1,5 @@
-//! How much of files of two and of sixteen blocks lies in one piece on an aged file system: of those that its use has left, and of new
-//! ones that are written into its free space.
+//! How much of files of two and of sixteen blocks lies in one piece on an aged file system: of those that its use has
+//! left, and of new ones that are written into its free space.
 
 use super::laboratory;
 use super::relative::available_bytes;

@@ -16,8 +16,8 @@ pub(crate) const EXPERIMENT: Experiment = Experiment {
     key: "lfs95/file-size",
     title: "Create, read, overwrite and delete by file size: LFS against FFS",
     source: "Seltzer et al., File System Logging Versus Clustering, USENIX 1995, section 3, figures 1 to 4",
-    runs: "32 MB cut into files of each size, on a new file system for each: LFS without its cleaner, FFS with rotdelay 0 (m8r0) and \
-           with rotdelay 4 ms (m8r2)",
+    runs: "32 MB cut into files of each size, on a new file system for each: LFS without its cleaner, FFS with \
+           rotdelay 0 (m8r0) and with rotdelay 4 ms (m8r2)",
     run,
 };
 
@@ -292,8 +292,8 @@ fn create(outcome: &mut Outcome, curves: &Curves) {
     let one = |but| curves.lead_but(but, phase, 1);
     let lead = curves.lead(phase, 1);
     let processor = format!(
-        "the processor decides: {:.1} with one half as fast, {:.0} with one that takes no time (both below); what this computer spends on \
-         a file is an estimate",
+        "the processor decides: {:.1} with one half as fast, {:.0} with one that takes no time (both below); what this \
+         computer spends on a file is an estimate",
         one(Change::Half),
         one(Change::Instant)
     );
@@ -326,15 +326,18 @@ fn create(outcome: &mut Outcome, curves: &Curves) {
             least(&small) >= 4.0 && most(&small) <= 10.5,
             shown(curves, phase, &[2, 4, 8, 16, 32, 56, 64]),
             Explain::because(format!(
-                "at 2 KB the processor decides, as for 1 KB. At 64 KB a full cluster goes in one request, and synchronous metadata is all \
-                 that LFS saves: over an FFS without it {:.2}",
+                "at 2 KB the processor decides, as for 1 KB. At 64 KB a full cluster goes in one request, and \
+                 synchronous metadata is all that LFS saves: over an FFS without it {:.2}",
                 curves.lead_but(Change::NoOrder, phase, 64)
             )),
         ))
         .claim(Claim::new(
             "create: FFS gains much at 64 KB, where one cluster is full",
             alone > 1.25,
-            format!("64 KB over 56 KB {alone:.2} times; where the kernel gathers below a full cluster too {gathered:.2}"),
+            format!(
+                "64 KB over 56 KB {alone:.2} times; where the kernel gathers below a full cluster too \
+                {gathered:.2}"
+            ),
             Explain::because("not known"),
         ));
     let sizes = [64, 104, 256, 1024];
@@ -346,8 +349,9 @@ fn create(outcome: &mut Outcome, curves: &Curves) {
         steps.is_sorted_by(|a, b| a > b),
         shown(curves, phase, &sizes),
         Explain::because(format!(
-            "it does up to 96 KB and from 128 KB on; in between FFS falls, as the first indirect block is written synchronously and takes \
-             the file to another cylinder group, which LFS does not notice; where it stays in its group the lead is {:.2} at 256 KB",
+            "it does up to 96 KB and from 128 KB on; in between FFS falls, as the first indirect block is written \
+             synchronously and takes the file to another cylinder group, which LFS does not notice; where it stays in \
+             its group the lead is {:.2} at 256 KB",
             stays(256)
         )),
     ));
@@ -388,8 +392,9 @@ fn read(outcome: &mut Outcome, curves: &Curves) {
                 most(&gap)
             ),
             Explain::because(format!(
-                "over m8r2 it does, and over m8r0 with eight rotational positions ({positions:.2} in the mean, above). Over m8r0 with one position, as the study \
-                 has it, the two are level ({:.2}); why LFS leads there in the study is not known",
+                "over m8r2 it does, and over m8r0 with eight rotational positions ({positions:.2} in the mean, above). \
+                 Over m8r0 with one position, as the study has it, the two are level ({:.2}); why LFS leads there in \
+                 the study is not known",
                 mean(&middle)
             )),
         ));
@@ -421,8 +426,9 @@ fn overwrite(outcome: &mut Outcome, curves: &Curves) {
         Published::about((256 * K) as f64),
         from,
         Explain::because(format!(
-            "the processor decides, whose costs are estimates. From 64 to 96 KB, where a file is one or two requests to FFS, LFS is at {:.2} of it, from \
-             104 to 192 KB at {:.2}, from 256 KB to 1 MB at {:.2}; with a processor that takes no time at {:.2}, {:.2} and {:.2} (below)",
+            "the processor decides, whose costs are estimates. From 64 to 96 KB, where a file is one or two requests \
+             to FFS, LFS is at {:.2} of it, from 104 to 192 KB at {:.2}, from 256 KB to 1 MB at {:.2}; with a \
+             processor that takes no time at {:.2}, {:.2} and {:.2} (below)",
             over(Change::Nothing, 64, 96),
             over(Change::Nothing, 104, 192),
             over(Change::Nothing, 256, 1024),

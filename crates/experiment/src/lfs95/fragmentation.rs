@@ -16,10 +16,10 @@ pub(crate) const EXPERIMENT: Experiment = Experiment {
     key: "lfs95/fragmentation",
     title: "Free space of aged file systems: throughput against that of the same file system emptied",
     source: "Seltzer et al., File System Logging Versus Clustering, USENIX 1995, section 5",
-    runs: "file, build and mail servers and a news spool, aged by personalities and by the 300 days of alloc96; of each only the \
-           free maps are kept, and from them a file system is made again; creating and reading files of 8 KB, 64 KB and 1 MB \
-           on it and on the same emptied; how files of 2 and of 16 blocks lie, old and new ones; then with eight rotational positions, \
-           and with other churns",
+    runs: "file, build and mail servers and a news spool, aged by personalities and by the 300 days of alloc96; of \
+           each only the free maps are kept, and from them a file system is made again; creating and reading files of \
+           8 KB, 64 KB and 1 MB on it and on the same emptied; how files of 2 and of 16 blocks lie, old and new ones; \
+           then with eight rotational positions, and with other churns",
     run,
 };
 
@@ -59,7 +59,8 @@ struct Compared {
     /// Bytes written a day, as a share of what users may use; unknown for that of `alloc96`.
     churn: Option<f64>,
     found: Relative,
-    /// How files of two and of sixteen blocks lie: those that are there, and new ones; not looked at where something is varied.
+    /// How files of two and of sixteen blocks lie: those that are there, and new ones; not looked at where something is
+    /// varied.
     contiguity: Option<[ByBlocks; 2]>,
 }
 
@@ -135,8 +136,8 @@ fn outcome(found: &[Compared], size_bytes: u64) -> Outcome {
         .parameter("data", "32 MiB of each size, or three quarters of what is free; 25 files a directory");
     let not_known = || {
         Explain::because(
-            "not known: of those measured then it is not published what was written to them, and by whom. An eighth to twice the churn of \
-             a personality moves its mean by less than a tenth (below)",
+            "not known: of those measured then it is not published what was written to them, and by whom. An eighth to \
+             twice the churn of a personality moves its mean by less than a tenth (below)",
         )
     };
     for system in found {
@@ -277,7 +278,8 @@ fn claims(outcome: &mut Outcome, found: &[Compared]) {
         large > small,
         format!("{seen}; 1 MB files less than 8 KB files in {least} of {} file systems", found.len()),
         Explain::because(
-            "not known; with eight rotational positions files of 8 KB gain from age (below), so that it is not these. The two are close",
+            "not known; with eight rotational positions files of 8 KB gain from age (below), so that it is not these. \
+             The two are close",
         ),
     ));
     let front = found.iter().filter(|s| s.found.ends()[0] < s.found.ends()[1]).count();

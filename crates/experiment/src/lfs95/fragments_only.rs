@@ -16,14 +16,16 @@ pub(crate) const EXPERIMENT: Experiment = Experiment {
     key: "lfs95/fragments-only",
     title: "The worst case of free space: a news spool that has only fragments left",
     source: "Seltzer et al., File System Logging Versus Clustering, USENIX 1995, section 5",
-    runs: "a spool of small articles is filled until articles are refused, a tenth of them expires at random, and so on; what is free in whole \
-           blocks by round, with a reserve of 10, 5 and 0 %; then files are made in what another expiry has freed, and on the same emptied",
+    runs: "a spool of small articles is filled until articles are refused, a tenth of them expires at random, and so \
+           on; what is free in whole blocks by round, with a reserve of 10, 5 and 0 %; then files are made in what \
+           another expiry has freed, and on the same emptied",
     run,
 };
 
 /// Groups of the spool, a directory each.
 const GROUPS: u64 = 100;
-/// Articles of the personality `news` without its tail are lognormal: the natural logarithm of their bytes, and its deviation.
+/// Articles of the personality `news` without its tail are lognormal: the natural logarithm of their bytes, and its
+/// deviation.
 const NEWS: (f64, f64) = (7.7, 0.8);
 /// Such that hardly two fit into a block: five fragments, and three are left.
 const FIVE_FRAGMENTS: (f64, f64) = (8.43, 0.05);
@@ -180,8 +182,8 @@ impl Spool {
         Ok(Spool { lab, case, random: Xoshiro256PlusPlus::seed_from_u64(seed), articles: Vec::new(), next: 0 })
     }
 
-    /// Articles arrive until it is full; how many were refused although df showed room for them, and what was free when the last
-    /// whole block was gone.
+    /// Articles arrive until it is full; how many were refused although df showed room for them, and what was free when
+    /// the last whole block was gone.
     fn fill(&mut self) -> Result<(u64, Option<f64>), ExperimentError> {
         let (mut in_a_row, mut with_room, mut out_of_blocks) = (0, 0, None);
         while in_a_row < REFUSED {

@@ -13,10 +13,11 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 pub(crate) const EXPERIMENT: Experiment = Experiment {
     key: "lfs95/idle-cleaning",
     title: "Bursts of writes with pauses: a cleaner that works in idle time against one that works at need",
-    source: "Seltzer et al., File System Logging Versus Clustering, USENIX 1995, section 7, after Blackwell, Harris and Seltzer, \
-             Heuristic Cleaning Algorithms in Log-Structured File Systems, USENIX 1995",
-    runs: "pages at random places of one file are written over in bursts, with pauses between them, on a log that the file fills to 60 %; by the size of \
-           a burst and the length of a pause: throughput of the bursts, how long a call waits, and what the cleaner does in bursts and in pauses",
+    source: "Seltzer et al., File System Logging Versus Clustering, USENIX 1995, section 7, after Blackwell, Harris \
+             and Seltzer, Heuristic Cleaning Algorithms in Log-Structured File Systems, USENIX 1995",
+    runs: "pages at random places of one file are written over in bursts, with pauses between them, on a log that the \
+           file fills to 60 %; by the size of a burst and the length of a pause: throughput of the bursts, how long a \
+           call waits, and what the cleaner does in bursts and in pauses",
     run,
 };
 
@@ -24,10 +25,12 @@ const MIB: f64 = (1 << 20) as f64;
 const PAGE_BYTES: u64 = 4096;
 /// Of the file system, the file's share.
 const FULL: f64 = 0.6;
-/// Nobody calls for so long before the cleaner takes it for idle time, milliseconds. A call that waits for the disk may take a second.
+/// Nobody calls for so long before the cleaner takes it for idle time, milliseconds. A call that waits for the disk may
+/// take a second.
 const IDLE_MS: u64 = 2000;
 
-/// The cleaner goes on until a fifth of the file system is clean; larger bursts than an eighth, with what goes with their pages, need more.
+/// The cleaner goes on until a fifth of the file system is clean; larger bursts than an eighth, with what goes with
+/// their pages, need more.
 const KEPT_CLEAN: u64 = 8;
 
 /// When the log is cleaned.
@@ -273,8 +276,13 @@ fn claims(outcome: &mut Outcome, found: &[Found], scale: Scale) {
             shown(Cleaner::AtNeed)
         ),
         Explain::because(format!(
-            "the cleaner reads in bursts too, in {} of them; one that does not look for idle time, with the same marks: {}",
-            of(Cleaner::Idle).filter(fits).map(|f| format!("{:.0} %", 100.0 * f.begun)).collect::<Vec<_>>().join(" and "),
+            "the cleaner reads in bursts too, in {} of them; one that does not look for idle time, with the same \
+             marks: {}",
+            of(Cleaner::Idle)
+                .filter(fits)
+                .map(|f| format!("{:.0} %", 100.0 * f.begun))
+                .collect::<Vec<_>>()
+                .join(" and "),
             shown(Cleaner::Ahead)
         )),
     ));

@@ -26,12 +26,13 @@ pub const MACHINE: &str = "sparcstation-2";
 /// The disk: the paper's DSP 3105 is by all signs this one under its maker's other name.
 pub const DRIVE: &str = "dec-rz26";
 
-/// Rotational positions that the file system tells apart. The study reports numbers of "a cpc of zero": no tables of positions, so that the
-/// best place for a block is simply behind the one before it.
+/// Rotational positions that the file system tells apart. The study reports numbers of "a cpc of zero": no tables of
+/// positions, so that the best place for a block is simply behind the one before it.
 const POSITIONS: u32 = 1;
 /// Those that newfs of 4.4BSD makes tables for, to show what they do.
 const NEWFS_POSITIONS: u32 = 8;
-/// The allocator before realloc, and a kernel that writes in one request only clusters that have filled: both as in the study's 4.4BSD.
+/// The allocator before realloc, and a kernel that writes in one request only clusters that have filled: both as in the
+/// study's 4.4BSD.
 const WORDS: &str = "original,blockwise";
 
 /// An FFS on that disk: blocks of 8 KB in fragments of 1 KB, clusters of 8 blocks (64 KB), `rotdelay_ms` between them.

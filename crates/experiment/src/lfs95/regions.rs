@@ -1,7 +1,7 @@
 //! Where the log wins and where the Fast File System does: by operation, size of file, and use of the disk.
 //!
-//! The study ends with a summary of these regions. New file systems are those of `lfs95/file-size`, random updates those of `lfs95/tpcb`;
-//! used ones are made here.
+//! The study ends with a summary of these regions. New file systems are those of `lfs95/file-size`, random updates
+//! those of `lfs95/tpcb`; used ones are made here.
 
 use super::{DRIVE, MACHINE, POSITIONS, WORDS, file_size, file_system_with, laboratory, tpcb};
 use crate::parallel::each;
@@ -18,8 +18,9 @@ pub(crate) const EXPERIMENT: Experiment = Experiment {
     key: "lfs95/regions",
     title: "Regions of dominance: LFS or FFS, by operation, file size and use of the disk",
     source: "Seltzer et al., File System Logging Versus Clustering, USENIX 1995, section 7",
-    runs: "the runs of lfs95/file-size on new file systems and of lfs95/tpcb by utilisation; and the four phases on file systems that were filled with \
-           files of many sizes, of which some were removed at random: LFS with its cleaner, and FFS",
+    runs: "the runs of lfs95/file-size on new file systems and of lfs95/tpcb by utilisation; and the four phases on \
+           file systems that were filled with files of many sizes, of which some were removed at random: LFS with its \
+           cleaner, and FFS",
     run,
 };
 
@@ -59,7 +60,8 @@ impl State {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum System {
     Lfs,
-    /// The same log, with a cleaner that does not begin while the files are made and read: what is clean after the hour is enough.
+    /// The same log, with a cleaner that does not begin while the files are made and read: what is clean after the hour
+    /// is enough.
     LfsAtRest,
     Ffs,
 }
@@ -142,8 +144,8 @@ fn run(bench: &mut Bench<'_>) -> Result<Outcome, ExperimentError> {
         .parameter(
             "used ones",
             format!(
-                "filled to {:.0} % with files of 1 to 256 KiB, each size as often as its double; then files removed at random, and an hour without calls. The share in use is that \
-                 before {} MiB more are written",
+                "filled to {:.0} % with files of 1 to 256 KiB, each size as often as its double; then files removed at \
+                 random, and an hour without calls. The share in use is that before {} MiB more are written",
                 100.0 * FILLED,
                 with.data_bytes >> 20
             ),
@@ -322,7 +324,8 @@ fn claims(outcome: &mut Outcome, leads: &[Lead], updates: &[(f64, f64)]) {
         all(&small, Winner::Lfs) && all(&large, Winner::Ffs),
         format!("{}; {}", shown(&small), shown(&large)),
         Explain::because(
-            "the processor decides up to there, whose costs are estimates: lfs95/file-size has it with one that takes no time",
+            "the processor decides up to there, whose costs are estimates: lfs95/file-size has it with one that takes \
+             no time",
         ),
     );
     let half: Vec<&(f64, f64)> = updates.iter().filter(|(utilisation, _)| *utilisation >= 0.5).collect();

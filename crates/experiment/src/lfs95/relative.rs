@@ -1,4 +1,5 @@
-//! The free space of a file system against the same emptied: what throughput it leaves to files that are written into it.
+//! The free space of a file system against the same emptied: what throughput it leaves to files that are written into
+//! it.
 
 use super::laboratory;
 use crate::testbed::{AtSize, Sequential, at_size};
@@ -55,7 +56,8 @@ impl Relative {
     }
 }
 
-/// Measures free space against emptied file systems of the same shape, which it makes and measures once for each amount of data.
+/// Measures free space against emptied file systems of the same shape, which it makes and measures once for each amount
+/// of data.
 pub(super) struct Measure {
     /// The allocator and what else a target's words choose.
     words: &'static str,

@@ -1,4 +1,5 @@
-//! The study's comparison with Sprite: results of one computer scaled to another by one factor each, and the same code run there.
+//! The study's comparison with Sprite: results of one computer scaled to another by one factor each, and the same code
+//! run there.
 
 use super::disc::Disc;
 use super::{DRIVE, MACHINE};
@@ -12,10 +13,12 @@ use workload::{BenchResult, Parameters, Phase, Place, Repeat, largefile, smallfi
 pub(crate) const EXPERIMENT: Experiment = Experiment {
     key: "lfs95/scaled",
     title: "Small files and a large one on four systems, those of one computer scaled to the other",
-    source: "Seltzer et al., File System Logging Versus Clustering, USENIX 1995, section 3.1, tables 1 and 2, figures 1 and 2",
-    runs: "10,000 files of 1 KB and one of 100 MB on LFS and FFS of a SPARCstation 2, on the same two with the computer and the disk of Sprite's \
-           study, and on systems as that one had them; what was found on the first is scaled by how much slower processor, access or \
-           transfer is, and held against what the same code does on the second",
+    source: "Seltzer et al., File System Logging Versus Clustering, USENIX 1995, section 3.1, tables 1 and 2, figures \
+        1 and 2",
+    runs: "10,000 files of 1 KB and one of 100 MB on LFS and FFS of a SPARCstation 2, on the same two with the \
+           computer and the disk of Sprite's study, and on systems as that one had them; what was found on the first \
+           is scaled by how much slower processor, access or transfer is, and held against what the same code does on \
+           the second",
     run,
 };
 
@@ -65,8 +68,9 @@ impl Factors {
     }
 }
 
-/// A phase, and what each of the two systems is scaled by there: what it has most to wait for by the publication's account. A log makes
-/// small files, and writes at random, as fast as the processor and the disk's bandwidth let it; FFS waits for the disk's arm.
+/// A phase, and what each of the two systems is scaled by there: what it has most to wait for by the publication's
+/// account. A log makes small files, and writes at random, as fast as the processor and the disk's bandwidth let it;
+/// FFS waits for the disk's arm.
 const PHASES: [(bool, Phase, [By; 2]); 8] = [
     (true, Phase::Create, [By::Processor, By::Access]),
     (true, Phase::Read, [By::Access, By::Access]),
@@ -83,7 +87,8 @@ const BSD: [(&str, &str); 2] = [
     ("BSD LFS", "lfs:bsize=8K,fsize=1K,segment=1M,size=300M"),
     (
         "BSD FFS",
-        "ffs:original,bsize=8K,fsize=1K,minfree=10,maxcontig=8,rotdelay=0,heads=14,sectors=57,rpm=5360,positions=1,size=300M",
+        "ffs:original,bsize=8K,fsize=1K,minfree=10,maxcontig=8,rotdelay=0,heads=14,sectors=57,rpm=5360,\
+         positions=1,size=300M",
     ),
 ];
 /// As Sprite and SunOS had them: code of ours with their sizes.
@@ -166,8 +171,9 @@ fn run(bench: &mut Bench<'_>) -> Result<Outcome, ExperimentError> {
     scaled(&mut outcome, &found, &factors);
     four(&mut outcome, &found, &factors);
     outcome.note(
-        "The code of Sprite and of SunOS is not to be had, nor are the study's figures but in drawings: what stands for the two is ours, with \
-         their sizes of blocks and segments, on a computer and a disk of the class of theirs.",
+        "The code of Sprite and of SunOS is not to be had, nor are the study's figures but in drawings: what stands \
+         for the two is ours, with their sizes of blocks and segments, on a computer and a disk of the class of \
+         theirs.",
     );
     Ok(outcome)
 }
@@ -206,7 +212,8 @@ fn scaled(outcome: &mut Outcome, found: &[Found], factors: &Factors) {
     let sentence = match off.is_empty() {
         true => String::new(),
         false => format!(
-            "one factor cannot stand for a mixture of processor, arm and transfer. With nothing but the hardware exchanged, {}",
+            "one factor cannot stand for a mixture of processor, arm and transfer. With nothing but the hardware \
+             exchanged, {}",
             off.join("; ")
         ),
     };

@@ -17,8 +17,8 @@ pub(crate) const EXPERIMENT: Experiment = Experiment {
     key: "lfs95/tpcb",
     title: "Transaction processing by utilisation: FFS, LFS, and LFS with its cleaner",
     source: "Seltzer et al., File System Logging Versus Clustering, USENIX 1995, section 4, figures 5 and 6",
-    runs: "the modified TPC-B on file systems of 960 MB that one large file fills to eight utilisations, in steady state; the cost of a \
-           transaction by a model of seeks, rotation and transfers beside it",
+    runs: "the modified TPC-B on file systems of 960 MB that one large file fills to eight utilisations, in steady \
+           state; the cost of a transaction by a model of seeks, rotation and transfers beside it",
     run,
 };
 
@@ -27,13 +27,14 @@ const UTILISATIONS: [f64; 8] = [0.30, 0.40, 0.50, 0.60, 0.70, 0.75, 0.80, 0.85];
 const QUICK_UTILISATIONS: [f64; 2] = [0.50, 0.70];
 /// Where most is compared.
 const HALF: f64 = 0.5;
-/// What the database computes for each transaction. LIBTP (Seltzer and Olson, USENIX Winter 1992, figure 8), the library that the benchmark of the
-/// publication is written with, makes 100 transactions a second by itself, everything in memory and no log forced, on a DECstation
-/// 5000/200, a computer of the same class. Read off the drawing.
+/// What the database computes for each transaction. LIBTP (Seltzer and Olson, USENIX Winter 1992, figure 8), the
+/// library that the benchmark of the publication is written with, makes 100 transactions a second by itself, everything
+/// in memory and no log forced, on a DECstation 5000/200, a computer of the same class. Read off the drawing.
 const COMPUTE_NS: u64 = 10_000_000;
 /// Segments that it cleans together (`NUM_TO_CLEAN`).
 const NUM_TO_CLEAN: u64 = 1;
-/// Of the segments that could be clean, those that are when the cleaner of 4.4BSD begins (`BUSY_LIM` of `lfs_cleanerd`).
+/// Of the segments that could be clean, those that are when the cleaner of 4.4BSD begins (`BUSY_LIM` of
+/// `lfs_cleanerd`).
 const BUSY_LIM: f64 = 0.5;
 
 fn segment_bytes(scale: Scale) -> u64 {
@@ -118,7 +119,8 @@ impl System {
         let idle = if but.cleans_all() { "" } else { "idle=0," };
         let log = |cleaner: &str| {
             format!(
-                "lfs:cleaner={cleaner},bsize=4K,fsize=4K,segment={segment},{idle}indirect={indirect},size={size}@{DRIVE}"
+                "lfs:cleaner={cleaner},bsize=4K,fsize=4K,segment={segment},{idle}indirect={indirect},\
+                 size={size}@{DRIVE}"
             )
         };
         match self {
@@ -269,8 +271,9 @@ impl Done {
     }
 }
 
-/// Transactions from the end of one cleaning of the whole log to that of another, whole rounds of both: how fast they are in
-/// between says nothing. The first round, in which the account file still lies as it was written, does not count.
+/// Transactions from the end of one cleaning of the whole log to that of another, whole rounds of both: how fast they
+/// are in between says nothing. The first round, in which the account file still lies as it was written, does not
+/// count.
 fn between_cleanings(lab: &mut Lab<Lfs>, database: &mut Database) -> Result<(bool, Before, Done), WorkloadError> {
     let mut looks = 0;
     let mut until = |lab: &mut Lab<Lfs>, times: u64| {
@@ -322,8 +325,8 @@ fn tps(round: &Round) -> f64 {
 /// Of the bandwidth, what segments are written at (section 4 of the publication).
 const WRITING: f64 = 2.0 / 3.0;
 
-/// Transactions a second by the model: computing, a page read, a page written or its share of the log, and what cleaning that takes.
-/// Utilisation of cleaned segments and bytes of the log are those of the simulation.
+/// Transactions a second by the model: computing, a page read, a page written or its share of the log, and what
+/// cleaning that takes. Utilisation of cleaned segments and bytes of the log are those of the simulation.
 fn model(disc: &Disc, found: &Found, scale: Scale) -> f64 {
     model_at(disc, found, found.log.map_or(0.0, |logged| logged.cleaned_at), scale)
 }
@@ -418,7 +421,11 @@ fn run(bench: &mut Bench<'_>) -> Result<Outcome, ExperimentError> {
             tpcb.compute_ns / 1_000_000
         ),
     );
-    outcome.parameter("low and high", "shown half full: 4.4BSD's cleaner begins when half of what could be clean is not, and cleans one segment at a time");
+    outcome.parameter(
+        "low and high",
+        "shown half full: 4.4BSD's cleaner begins when half of what could be clean is \
+        not, and cleans one segment at a time",
+    );
     let disc = Disc::of(DRIVE)?;
     rows(&mut outcome, &found, &disc, scale);
     isolated(&mut outcome, &found);
@@ -468,8 +475,9 @@ fn rows(outcome: &mut Outcome, found: &[Found], disc: &Disc, scale: Scale) {
     let (last_u, last) = cost.last().copied().unwrap_or((0.0, f64::NAN));
     let together = together(found, last_u);
     let indirect = format!(
-        "the pages of one segment change nearly all indirect blocks of the account file, which are written with the next write of everything \
-         dirty, or with the checkpoint that makes the segment clean. Four segments cleaned together, which share them, give {together:.2} (below)"
+        "the pages of one segment change nearly all indirect blocks of the account file, which are written with the \
+         next write of everything dirty, or with the checkpoint that makes the segment clean. Four segments cleaned \
+         together, which share them, give {together:.2} (below)"
     );
     let what = format!("{:.0} % full: LFS with cleaner over without", last_u * 100.0);
     row(&what, 0.6, last, Explain::because(indirect));
@@ -478,8 +486,8 @@ fn rows(outcome: &mut Outcome, found: &[Found], disc: &Disc, scale: Scale) {
         let (level, third) = ("half full, LFS with cleaner is no better than FFS", "half full, cleaning costs a third");
         let two = |system| tps_at(found, WithCleaner, HALF, Change::TwoMarks) / half(system);
         let why = format!(
-            "the cleaner's mark. With two, a hundredth of the segments apart, and nothing else changed, LFS is at {:.2} of FFS and at {:.2} of LFS \
-             without cleaner (below)",
+            "the cleaner's mark. With two, a hundredth of the segments apart, and nothing else changed, LFS is at \
+             {:.2} of FFS and at {:.2} of LFS without cleaner (below)",
             two(Ffs),
             two(WithoutCleaner),
         );
@@ -606,8 +614,8 @@ fn details(outcome: &mut Outcome, found: &[Found]) {
     }
 }
 
-/// Bytes read and written for each byte of new data, by the disk's own count: the new data, and what the database reads, are what a
-/// transaction takes at the same utilisation where nothing is cleaned.
+/// Bytes read and written for each byte of new data, by the disk's own count: the new data, and what the database
+/// reads, are what a transaction takes at the same utilisation where nothing is cleaned.
 fn cost_by_disk(found: &[Found], with: &Found) -> Option<f64> {
     let same = |f: &&Found| f.but == Change::AllAtOnce && f.utilisation == with.utilisation;
     let new = found.iter().find(same)?.log?.uncleaned_each?;
@@ -650,8 +658,9 @@ fn models(outcome: &mut Outcome, found: &[Found], disc: &Disc, scale: Scale) {
 mod tests {
     use super::*;
 
-    /// Seed 3 of the whole log cleaned at once: the cleaner took more than the log had room for, since it had counted what lies above
-    /// segments that it then did not take as if it were written anyway. Seeds 2 to 5 each had such a point.
+    /// Seed 3 of the whole log cleaned at once: the cleaner took more than the log had room for, since it had counted
+    /// what lies above segments that it then did not take as if it were written anyway. Seeds 2 to 5 each had such a
+    /// point.
     #[test]
     fn a_log_cleaned_as_a_whole_is_not_full_at_three_quarters() {
         let found = measure((System::WithCleaner, 0.75, Change::AllAtOnce), Scale::Full, 3).unwrap();

@@ -1,4 +1,5 @@
-//! Crashes in the midst of a benchmark: how often the check has something to repair, and how often more is lost than it can repair.
+//! Crashes in the midst of a benchmark: how often the check has something to repair, and how often more is lost than it
+//! can repair.
 
 use super::{DRIVE, MACHINE};
 use crate::{
@@ -14,8 +15,8 @@ pub(crate) const EXPERIMENT: Experiment = Experiment {
     key: "softdep99/crash",
     title: "Crashes during a benchmark: conventional FFS, no order at all, Soft Updates and a log",
     source: "McKusick and Ganger, Soft Updates, USENIX 1999; Ganger, McKusick, Soules and Patt, TOCS 18(2), 2000",
-    runs: "software developers at work (sdet) on new file systems; the power fails at a random time; fsck repairs, and what it leaves is \
-           held against what was done; then one thing changed at a time",
+    runs: "software developers at work (sdet) on new file systems; the power fails at a random time; fsck repairs, and \
+           what it leaves is held against what was done; then one thing changed at a time",
     run,
 };
 
@@ -276,9 +277,9 @@ fn outcome(
         Explain::Agrees,
     ));
     let length = Explain::because(
-        "which benchmark they crashed, how long it had run, and how their kernel wrote back is not known to us, and each of these alone \
-         changes the share by more than that: no block is in two files before blocks that are on the disk are given up and used again, \
-         well over half a minute into the run",
+        "which benchmark they crashed, how long it had run, and how their kernel wrote back is not known to us, and \
+         each of these alone changes the share by more than that: no block is in two files before blocks that are on \
+         the disk are given up and used again, well over half a minute into the run",
     );
     let two = "a block in two files";
     let row = Row::new(format!("No Order: {two}"), Unit::Share, Published::exact(0.30), noorder.share(shared), length);
@@ -346,13 +347,16 @@ fn outcome(
     });
     outcome
         .note(format!(
-            "a run takes {:.0} s with conventional updates, {:.0} s without order, {:.0} s with Soft Updates and {:.0} s with a log",
+            "a run takes {:.0} s with conventional updates, {:.0} s without order, {:.0} s with Soft Updates and {:.0} \
+             s with a log",
             conventional.mean_s(),
             noorder.mean_s(),
             softdep.mean_s(),
             journal.mean_s()
         ))
-        .note("the publications count what fsck says; by verdict (docs/crash.md) it counts, too, if a name leads to another file or a file \
-               has another's bytes, which fsck does not see");
+        .note(
+            "the publications count what fsck says; by verdict (docs/crash.md) it counts, too, if a name leads to \
+               another file or a file has another's bytes, which fsck does not see",
+        );
     outcome
 }

@@ -1,5 +1,5 @@
-//! What a check of the whole disk costs: fsck of the Fast File System by fullness, and a log's rolling forward by what was written since
-//! its checkpoint.
+//! What a check of the whole disk costs: fsck of the Fast File System by fullness, and a log's rolling forward by what
+//! was written since its checkpoint.
 
 use super::{DRIVE, MACHINE};
 use crate::testbed::call;
@@ -20,10 +20,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 pub(crate) const EXPERIMENT: Experiment = Experiment {
     key: "softdep99/fsck",
     title: "The time of fsck: an empty disk, a full one, and a log's rolling forward",
-    source: "McKusick and Ganger, Soft Updates, USENIX 1999; Ganger, McKusick, Soules and Patt, TOCS 18(2), 2000; Seltzer et al., An \
-             Implementation of a Log-Structured File System for UNIX, USENIX Winter 1993",
-    runs: "file systems filled with files, 50 in a directory; each is checked in virtual time, every request through the drive \
-           and the processor; then one thing changed at a time",
+    source: "McKusick and Ganger, Soft Updates, USENIX 1999; Ganger, McKusick, Soules and Patt, TOCS 18(2), 2000; \
+             Seltzer et al., An Implementation of a Log-Structured File System for UNIX, USENIX Winter 1993",
+    runs: "file systems filled with files, 50 in a directory; each is checked in virtual time, every request through \
+           the drive and the processor; then one thing changed at a time",
     run,
 };
 
@@ -274,8 +274,8 @@ fn outcome(
     let (by_size, changed) = rest.split_at(sizes.len());
     let (changed, fewer_inodes) = changed.split_at(changes.len());
     let (Some(empty), Some(full)) = (by_share.first(), by_share.last()) else { unreachable!("there are shares") };
-    let unknown = "not known: the published disk's files, directories and inodes are not published, and ours is filled in one go; the rows of \
-                   one thing changed say what each of them does";
+    let unknown = "not known: the published disk's files, directories and inodes are not published, and ours is filled \
+                   in one go; the rows of one thing changed say what each of them does";
     let row = |what: &str, published, value| {
         Row::new(what.to_owned(), Unit::Ns, published, value * 1e9, Explain::because(unknown))
     };

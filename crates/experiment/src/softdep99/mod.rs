@@ -1,4 +1,5 @@
-//! McKusick and Ganger, *Soft Updates: A Technique for Eliminating Most Synchronous Writes in the Fast Filesystem*, USENIX 1999.
+//! McKusick and Ganger, *Soft Updates: A Technique for Eliminating Most Synchronous Writes in the Fast Filesystem*,
+//! USENIX 1999.
 
 pub(crate) mod crash;
 pub(crate) mod fsck;
@@ -24,7 +25,8 @@ fn mkfs_options() -> MkfsOptions {
     MkfsOptions { maxcontig: Some(8), ..MkfsOptions::new(Version::Ufs1, SIZE_BYTES) }
 }
 
-/// An empty file system, allocating and writing as `words` of a target say; with a log as large as is usual where the mode needs one.
+/// An empty file system, allocating and writing as `words` of a target say; with a log as large as is usual where the
+/// mode needs one.
 ///
 /// # Errors
 /// A word that is none.

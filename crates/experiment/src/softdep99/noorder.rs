@@ -22,8 +22,8 @@ pub(crate) const EXPERIMENT: Experiment = Experiment {
 /// Where the modes were compared, and what is run for each.
 pub(super) const SOURCE: &str =
     "McKusick and Ganger, Soft Updates, USENIX 1999, section 5; Ganger, McKusick, Soules and Patt, TOCS 18(2), 2000";
-pub(super) const RUNS: &str = "the sequential benchmark by file size on empty file systems that differ in when metadata is written only; disk \
-                               writes of each file created";
+pub(super) const RUNS: &str = "the sequential benchmark by file size on empty file systems that differ in when \
+                               metadata is written only; disk writes of each file created";
 
 /// Of one mode, what each size gave.
 pub(super) struct Mode {

@@ -1,5 +1,6 @@
-//! What a crash costs until the file system can be used, by mode of integrity: a full check, the check of Soft Updates in the background, the
-//! replay of a log of metadata, recovery by the records of journaled Soft Updates; by fullness, size, and what was going on.
+//! What a crash costs until the file system can be used, by mode of integrity: a full check, the check of Soft Updates
+//! in the background, the replay of a log of metadata, recovery by the records of journaled Soft Updates; by fullness,
+//! size, and what was going on.
 
 use super::fsck::{Case, fill, make};
 use super::{DRIVE, MACHINE};
@@ -18,11 +19,12 @@ use std::sync::{Arc, Mutex, PoisonError};
 pub(crate) const EXPERIMENT: Experiment = Experiment {
     key: "softdep99/recovery",
     title: "From a crash to a file system in use: the full check, a log's replay, and records",
-    source: "McKusick and Ganger, Soft Updates, USENIX 1999; Seltzer, Ganger, McKusick and others, Journaling versus Soft Updates, USENIX 2000; \
-             McKusick and Roberson, Journaled Soft-updates, BSDCan 2010",
-    runs: "file systems filled with files and synced; files are then made, written and removed until the power fails, a minute later; \
-           what the mode needs is done in virtual time, every request through the drive and the processor, and the full check after it; \
-           of Soft Updates also the check in the background, with nothing beside it and beside the same work",
+    source: "McKusick and Ganger, Soft Updates, USENIX 1999; Seltzer, Ganger, McKusick and others, Journaling versus \
+             Soft Updates, USENIX 2000; McKusick and Roberson, Journaled Soft-updates, BSDCan 2010",
+    runs: "file systems filled with files and synced; files are then made, written and removed until the power fails, \
+           a minute later; what the mode needs is done in virtual time, every request through the drive and the \
+           processor, and the full check after it; of Soft Updates also the check in the background, with nothing \
+           beside it and beside the same work",
     run,
 };
 
@@ -187,8 +189,9 @@ fn recovered(target: &Spec, crashed: SparseStore) -> Result<Point, ExperimentErr
     Ok(Point { recovery, named, problems: report.problem_count, background: None })
 }
 
-/// Mounts a file system of Soft Updates as the crash has left it, and checks it in the background, perhaps beside the work that went on before
-/// the crash: when it could be used, when the check has ended, and what a full check finds then.
+/// Mounts a file system of Soft Updates as the crash has left it, and checks it in the background, perhaps beside the
+/// work that went on before the crash: when it could be used, when the check has ended, and what a full check finds
+/// then.
 fn in_background(target: &Spec, crashed: SparseStore, files: Option<u64>) -> Result<(u64, u64, u64), ExperimentError> {
     let System::Ffs(own) = &target.system else { unreachable!("the target is of this kind") };
     let shared = Arc::new(Mutex::new(crashed));
@@ -310,7 +313,8 @@ fn outcome(base: &Crash, (shares, sizes, counts): Lists<'_>, points: &[Point]) -
         .parameter("until the power fails", format!("{} files of 16 KiB made in a minute, half removed", base.files))
         .parameter(
             "in the background",
-            "softdep is the full check; softdep, usable is a mount without it; the check of a snapshot ends with nothing beside it, or beside the same work",
+            "softdep is the full check; softdep, usable is a mount without it; the check of a snapshot ends with \
+             nothing beside it, or beside the same work",
         );
     let each = shares.len() + sizes.len() + counts.len();
     let mut figures = (Vec::new(), Vec::new(), Vec::new());

@@ -1,4 +1,5 @@
-//! Soft Updates and a log of metadata against conventional updates and no order at all: what a crash that can be mended costs.
+//! Soft Updates and a log of metadata against conventional updates and no order at all: what a crash that can be mended
+//! costs.
 
 use super::noorder::{Gain, Mode, RUNS, SOURCE, at, figures, found, mode, sizes, with};
 use super::{DRIVE, MACHINE, SIZE_BYTES};
@@ -124,8 +125,8 @@ fn creating(outcome: &mut Outcome, [conventional, noorder, softdep]: [&Mode; 3],
 
 fn at_the_end() -> Explain {
     Explain::because(
-        "the calls alone are as fast (rows above), so it is the sync at the end that takes longer; how much of that is its order of writes has not \
-         been isolated",
+        "the calls alone are as fast (rows above), so it is the sync at the end that takes longer; how much of that is \
+         its order of writes has not been isolated",
     )
 }
 

@@ -1,7 +1,8 @@
 //! Experiments run, say the same twice, and explain themselves.
 //!
-//! At the quick scale by default. `FSAGE_EXPERIMENT_FULL=1 cargo test --release -p fsage-experiment --test it experiments::` runs them as
-//! published, and fails if one differs by more than a quarter without a sentence that says why.
+//! At the quick scale by default.
+//! `FSAGE_EXPERIMENT_FULL=1 cargo test --release -p fsage-experiment --test it experiments::` runs them as published,
+//! and fails if one differs by more than a quarter without a sentence that says why.
 
 use experiment::{Bench, Experiment, Outcome, Scale, Sweeps, all};
 use std::sync::Mutex;

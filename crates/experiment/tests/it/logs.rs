@@ -1,4 +1,5 @@
-//! The experiments on the log-structured file system run at the quick scale, on both processors, and say the same twice.
+//! The experiments on the log-structured file system run at the quick scale, on both processors, and say the same
+//! twice.
 
 use experiment::{Bench, Outcome, Scale};
 use lab::Spec;

@@ -1,5 +1,6 @@
-//! The experiments on policies and free space at a quick scale: they run, say something about each comparison, and give the
-//! same again. What must hold at any scale, because the allocator or the order of writes alone makes it so, is looked at.
+//! The experiments on policies and free space at a quick scale: they run, say something about each comparison, and give
+//! the same again. What must hold at any scale, because the allocator or the order of writes alone makes it so, is
+//! looked at.
 
 use experiment::{Bench, Outcome, Scale, run, select};
 
@@ -106,9 +107,11 @@ fn free_space_and_allocator() {
         of("hbench01/fragments").rows.iter().find(|row| row.what == what).unwrap_or_else(|| panic!("no {what}")).ours
     };
     // Where the next block is simply the next, fragments have it; rotational positions send some elsewhere.
-    let one = "written on an empty one with one rotational position, sizes that end in a fragment: layout score, smart fragments";
+    let one = "written on an empty one with one rotational position, sizes that end in a fragment: layout score, smart \
+        fragments";
     assert!(fragments(one) > 0.97, "{}", fragments(one));
-    // A block and half a block of fragments: one request each, or one for both where they are neighbours and are gathered.
+    // A block and half a block of fragments: one request each, or one for both where they are neighbours and are
+    // gathered.
     holds(of("hbench01/fragments"), "by a request of their own");
     let writes = "disk writes for each 12 KB file, metadata late, smart fragments";
     assert!(fragments(&format!("late blocks gathered: {writes}")) < fragments(writes) - 0.5);
@@ -156,7 +159,8 @@ fn predictions_against_replays() {
     let validation = found[0].validation.as_ref().unwrap();
     assert_eq!(validation.cells.len(), 2, "one workload on two systems");
     for cell in &validation.cells {
-        // Every call that the benchmark made is in its trace, and does there what it did then: a wrong path, offset or flag would show.
+        // Every call that the benchmark made is in its trace, and does there what it did then: a wrong path, offset or
+        // flag would show.
         assert_eq!((cell.differences, cell.predicted_calls), (0, cell.measured_calls), "{}", cell.target);
         assert!(cell.measured_calls > 500 && cell.error.abs() < 10.0, "{}: {}", cell.target, cell.error);
         assert_eq!(cell.spread, 0.0, "virtual time has no noise");

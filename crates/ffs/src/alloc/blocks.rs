@@ -39,8 +39,8 @@ impl Space {
         Some(frag)
     }
 
-    /// The rotationally best free block in the cylinder of a block that is not free. `None` where positions are not told
-    /// apart, or the cylinder is full.
+    /// The rotationally best free block in the cylinder of a block that is not free. `None` where positions are not
+    /// told apart, or the cylinder is full.
     fn nearby_position(&self, group: u32, wanted: u32) -> Option<u32> {
         let rotation = self.rotation.as_ref()?;
         let cg = &self.groups.get(group as usize)?.cg;
@@ -67,8 +67,8 @@ impl Space {
         }
     }
 
-    /// Free blocks in a row, as many as are wanted, taken: in the group in the middle of the disk, or the next one, going round, that
-    /// has them.
+    /// Free blocks in a row, as many as are wanted, taken: in the group in the middle of the disk, or the next one,
+    /// going round, that has them.
     pub(crate) fn take_run(&mut self, blocks: u32) -> Option<FragAddr> {
         let (groups, middle) = (self.g.ncg, self.g.ncg / 2);
         for group in (middle..groups).chain(0..middle) {

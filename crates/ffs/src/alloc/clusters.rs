@@ -48,7 +48,8 @@ impl Space {
         }
         look(GroupNo(group));
         let (wanted_group, within) = self.place(preferred);
-        // Not before the preference: what is read after the block before it would wait for another turn of the elevator.
+        // Not before the preference: what is read after the block before it would wait for another turn of the
+        // elevator.
         let from = if preferred.0 == 0 || wanted_group != group { 0 } else { within / self.g.frag };
         let cg = &self.groups[group as usize].cg;
         let first = cg.clusters.next_run(from as usize, cg.nclusterblks as usize, blocks as usize)? as u32;

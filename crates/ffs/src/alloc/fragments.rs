@@ -4,8 +4,8 @@ use super::{Space, fewer, hash};
 use crate::format::{FragAddr, GroupNo};
 
 impl Space {
-    /// `frags` fragments of one block, or a whole block: in the preferred group as near to the preference as the searches
-    /// of blocks and the map find it; else in another group. `None` if there is nothing.
+    /// `frags` fragments of one block, or a whole block: in the preferred group as near to the preference as the
+    /// searches of blocks and the map find it; else in another group. `None` if there is nothing.
     pub fn allocate(
         &mut self,
         group: GroupNo,
@@ -82,8 +82,8 @@ impl Space {
         true
     }
 
-    /// Takes the first `frags` fragments of a run of exactly `run`: the next in the map from the byte of the preference on,
-    /// or from that of the fragment allocated last.
+    /// Takes the first `frags` fragments of a run of exactly `run`: the next in the map from the byte of the preference
+    /// on, or from that of the fragment allocated last.
     fn split_run(&mut self, group: u32, preferred: FragAddr, run: u32, frags: u32) -> Option<u32> {
         let (_, within) = self.place(preferred);
         let per_block = self.g.frag;

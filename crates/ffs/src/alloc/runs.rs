@@ -40,7 +40,8 @@ impl RunWords {
         }
     }
 
-    /// The first byte of the map from `from` on and before `to` that has a run of exactly `len`, fewer than a block has.
+    /// The first byte of the map from `from` on and before `to` that has a run of exactly `len`, fewer than a block
+    /// has.
     pub(super) fn next_byte(&self, map: &Bitmap, from: usize, to: usize, len: u32) -> Option<usize> {
         let mut word = from / 8;
         loop {

@@ -1,4 +1,5 @@
-//! The free space of a file system in memory: the maps of every group, the counts that follow from them, and what finds groups.
+//! The free space of a file system in memory: the maps of every group, the counts that follow from them, and what finds
+//! groups.
 
 use super::groups::GroupSet;
 use super::runs::RunWords;
@@ -109,7 +110,8 @@ impl Space {
         (from..from + frags).all(|frag| frag < at.cg.ndblk && at.cg.free.get(frag as usize))
     }
 
-    /// Every run of free fragments of a group, in order: where it begins, counted from the group's first, and its length.
+    /// Every run of free fragments of a group, in order: where it begins, counted from the group's first, and its
+    /// length.
     pub fn free_runs(&self, group: GroupNo, each: &mut dyn FnMut(u32, u32)) {
         let at = &self.groups[group.0 as usize];
         let (free, end) = (&at.cg.free, at.cg.ndblk as usize);

@@ -146,8 +146,8 @@ impl Bitmap {
         ((!self.window(start)).leading_zeros() as usize).min(most)
     }
 
-    /// How many set bits follow one another just before `n` bits at `from`, and just after them before `to`: at most `most` (no
-    /// more than 63) of each.
+    /// How many set bits follow one another just before `n` bits at `from`, and just after them before `to`: at most
+    /// `most` (no more than 63) of each.
     #[inline]
     pub fn runs_around(&self, from: usize, n: usize, to: usize, most: usize) -> (usize, usize) {
         const SIDE: usize = 16;
@@ -210,8 +210,8 @@ impl Bitmap {
         }
     }
 
-    /// The lengths of runs that the blocks of `per_block` bits in a word of 64 have, a bit for each: maximal runs of set bits,
-    /// fewer than all of their block.
+    /// The lengths of runs that the blocks of `per_block` bits in a word of 64 have, a bit for each: maximal runs of
+    /// set bits, fewer than all of their block.
     #[inline]
     pub(crate) fn runs_in_word(&self, word: usize, per_block: u32) -> u8 {
         let log = per_block.trailing_zeros() as usize;
@@ -229,8 +229,8 @@ impl Bitmap {
         lengths & ((1_u16 << per_block.min(8)) - 1) as u8
     }
 
-    /// The first byte of a word of 64 bits, from its byte `first` on, of which some block of `per_block` bits has a maximal run of
-    /// exactly `run` set bits, fewer than all.
+    /// The first byte of a word of 64 bits, from its byte `first` on, of which some block of `per_block` bits has a
+    /// maximal run of exactly `run` set bits, fewer than all.
     #[inline]
     pub(crate) fn byte_with_run(&self, word: usize, first: usize, run: u32, per_block: u32) -> Option<usize> {
         let (log, wanted) = (per_block.trailing_zeros() as usize, 1_u8 << run.min(7));

@@ -7,8 +7,8 @@ use super::{
 use crate::FormatError;
 use ufs::FieldDef;
 
-/// Sizes and places that everything is found with. All of them are consistent with one another: a value of this type can be
-/// computed with freely.
+/// Sizes and places that everything is found with. All of them are consistent with one another: a value of this type
+/// can be computed with freely.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Geometry {
     /// Format and byte order.
@@ -80,7 +80,8 @@ pub struct Geometry {
 }
 
 impl Geometry {
-    /// Checks that the sizes and places of a superblock make sense together; `at_byte` is where it is, for the messages.
+    /// Checks that the sizes and places of a superblock make sense together; `at_byte` is where it is, for the
+    /// messages.
     pub fn new(sb: &Superblock, at_byte: u64) -> Result<Geometry, FormatError> {
         let layout = sb.layout;
         let wrong = |(field, at): (&'static str, u64), problem: String| {

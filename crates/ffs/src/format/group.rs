@@ -341,8 +341,8 @@ impl CylinderGroup {
         bytes
     }
 
-    /// Its bytes with everything zero that no field or map of it takes, up to the end of its maps; behind that is nobody's. What
-    /// BSD's fsck compares a group with, but for times and hashes.
+    /// Its bytes with everything zero that no field or map of it takes, up to the end of its maps; behind that is
+    /// nobody's. What BSD's fsck compares a group with, but for times and hashes.
     pub(crate) fn encode_plain(&self, g: &Geometry) -> Vec<u8> {
         let mut plain = self.clone();
         let end = (self.h.nextfreeoff as usize).min(plain.raw.len());
@@ -368,8 +368,8 @@ impl CylinderGroup {
         self.format == GroupFormat::Fixed || maps && clusters && rotation
     }
 
-    /// Whether the header is that of this group, and its numbers lie inside the group: what everything that is found by them
-    /// relies on.
+    /// Whether the header is that of this group, and its numbers lie inside the group: what everything that is found by
+    /// them relies on.
     pub(crate) fn is_of(&self, g: &Geometry, group: GroupNo) -> bool {
         let ndblk = g.group_frags(group);
         let clusters = g.contigsumsize == 0 || self.h.nclusterblks == ndblk / g.frag;
@@ -393,8 +393,8 @@ impl CylinderGroup {
         }
     }
 
-    /// Works out every count and the map of free blocks from the maps of free fragments and used inodes. `cs.ndir` stays:
-    /// the maps do not know it.
+    /// Works out every count and the map of free blocks from the maps of free fragments and used inodes. `cs.ndir`
+    /// stays: the maps do not know it.
     pub fn recount(&mut self, g: &Geometry) {
         let ndblk = self.h.ndblk.min(g.fpg);
         self.h.frsum = [0; 8];

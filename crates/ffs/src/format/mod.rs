@@ -1,7 +1,7 @@
 //! The on-disk format: structures as bytes and as native values.
 //!
-//! Each structure has a native form with `decode` and `encode`; what is decoded encodes to exactly the same bytes, fields
-//! without a name included. Field names are those of BSD's headers without their prefixes.
+//! Each structure has a native form with `decode` and `encode`; what is decoded encodes to exactly the same bytes,
+//! fields without a name included. Field names are those of BSD's headers without their prefixes.
 
 mod bitmap;
 mod dinode;

@@ -15,7 +15,8 @@ pub const SB_SIZE_MAX: usize = 8192;
 /// Bytes of the named part.
 const NAMED_BYTES: usize = 1376;
 const MAGIC_AT: usize = 1372;
-/// Where a log's place stands: a magic number, then the inode, first fragment and fragments of its file, and whether it is in use.
+/// Where a log's place stands: a magic number, then the inode, first fragment and fragments of its file, and whether it
+/// is in use.
 pub(crate) const LOG_AT: usize = 888;
 /// "FSJP": the place of a log follows.
 const LOG_MAGIC: u32 = 0x4653_4A50;
@@ -407,8 +408,8 @@ impl Superblock {
         self.raw.get_mut(NAMED_BYTES..).unwrap_or_default()
     }
 
-    /// Whether the wide fields (64-bit sizes, totals, times) are those in use: always in UFS2. FreeBSD says so of UFS1 by
-    /// `maxbsize`, NetBSD by a flag.
+    /// Whether the wide fields (64-bit sizes, totals, times) are those in use: always in UFS2. FreeBSD says so of UFS1
+    /// by `maxbsize`, NetBSD by a flag.
     pub fn wide(&self) -> bool {
         self.layout.version == Version::Ufs2
             || self.f.old_flags & old_flags::UPDATED != 0

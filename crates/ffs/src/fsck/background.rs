@@ -1,9 +1,9 @@
-//! The check in the background: what a crash of Soft Updates has left, as a snapshot shows it, for the file system to give back while it is
-//! in use.
+//! The check in the background: what a crash of Soft Updates has left, as a snapshot shows it, for the file system to
+//! give back while it is in use.
 //!
-//! The snapshot is checked by the same phases as any image, and nothing is written. Inodes that no name leads to and space and numbers
-//! that nothing has were so when the snapshot was taken, and nobody can have come to them since. Link counts may have changed; what is
-//! told of them is the difference. Anything else is for the full check.
+//! The snapshot is checked by the same phases as any image, and nothing is written. Inodes that no name leads to and
+//! space and numbers that nothing has were so when the snapshot was taken, and nobody can have come to them since. Link
+//! counts may have changed; what is told of them is the difference. Anything else is for the full check.
 
 use super::{Check, Finding, Kind, Phase, Problem, Report};
 use crate::format::{FragAddr, GroupNo, Ino, ROOT_INO};
@@ -77,8 +77,8 @@ fn background_any(
     }
 }
 
-/// The first problem that Soft Updates may leave, and that is still one when all has been given back. Files have their lengths, and directories one
-/// name, since the file system was mounted.
+/// The first problem that Soft Updates may leave, and that is still one when all has been given back. Files have their
+/// lengths, and directories one name, since the file system was mounted.
 fn not_given_back<'a>(problems: &'a [Problem], left: &Left) -> Option<&'a Problem> {
     let goes = left.corrections.iter().filter_map(|correction| match correction {
         Correction::Names { dir: ino } | Correction::Links { ino, .. } => Some(ino.0),

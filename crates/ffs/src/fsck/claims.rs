@@ -1,9 +1,10 @@
-//! Phase 1: which blocks each inode claims, and whether its size and counts agree with them. Phase 1b: inodes that do not agree, or
-//! whose blocks are another's.
+//! Phase 1: which blocks each inode claims, and whether its size and counts agree with them. Phase 1b: inodes that do
+//! not agree, or whose blocks are another's.
 //!
-//! Nothing is written into a block before it is settled whose it is. First every inode that agrees with itself (size, block count and
-//! pointers say the same) takes its blocks, unless one is taken already. Then everything that the others lead to is set aside, so
-//! that no copy is written there. Then they are settled one after the other, those that agree first.
+//! Nothing is written into a block before it is settled whose it is. First every inode that agrees with itself (size,
+//! block count and pointers say the same) takes its blocks, unless one is taken already. Then everything that the
+//! others lead to is set aside, so that no copy is written there. Then they are settled one after the other, those that
+//! agree first.
 
 use super::names::lenient;
 use super::pointers::{Held, Terms};
@@ -104,8 +105,8 @@ impl<S: Store> Check<'_, S> {
         Ok(())
     }
 
-    /// Inodes of a group to look at. UFS2 leaves those that never were in use unwritten; a group that contradicts itself
-    /// about them is not believed.
+    /// Inodes of a group to look at. UFS2 leaves those that never were in use unwritten; a group that contradicts
+    /// itself about them is not believed.
     fn inited_inodes(&self, group: Option<&CylinderGroup>) -> u32 {
         let Some(group) = group.filter(|_| self.g.layout.version == Version::Ufs2) else { return self.g.ipg };
         if group.initediblk > self.g.ipg || group.initediblk == 0 {
@@ -162,8 +163,8 @@ impl<S: Store> Check<'_, S> {
         })
     }
 
-    /// Inodes in use whose mode has no type get the type that a directory entry gives them; those that none names, or that
-    /// only entries without a type name, are cleared.
+    /// Inodes in use whose mode has no type get the type that a directory entry gives them; those that none names, or
+    /// that only entries without a type name, are cleared.
     fn give_types(&mut self, mut untyped: Vec<Ino>) -> Result<(), FfsError> {
         loop {
             let mut wanted: BTreeMap<Ino, u8> = untyped.iter().map(|ino| (*ino, 0)).collect();
@@ -262,7 +263,8 @@ impl<S: Store> Check<'_, S> {
         let snapshot = self.is_snapshot(ino, &inode);
         if inode.has_blocks(&self.g) {
             let survey = self.survey(ino, &inode)?;
-            // Size and block count agree: what lies beyond the size is stray. Where only one of them is right, the pointers tell.
+            // Size and block count agree: what lies beyond the size is stray. Where only one of them is right, the
+            // pointers tell.
             let stray = survey.within == survey.counted && inode.size <= self.g.max_file_bytes() && !snapshot;
             let end_lbn = if stray { inode.size.div_ceil(self.g.bsize.into()) } else { u64::MAX };
             self.settle_inode(ino, &mut inode, &mut held, Terms { end_lbn, second, snapshot })?;
@@ -415,8 +417,8 @@ impl<S: Store> Check<'_, S> {
         }
     }
 
-    /// The last block of a file without indirect blocks, and how many fragments it has. The size says so; where it contradicts
-    /// the pointers, the block count, or the map of free fragments, the block count does.
+    /// The last block of a file without indirect blocks, and how many fragments it has. The size says so; where it
+    /// contradicts the pointers, the block count, or the map of free fragments, the block count does.
     pub(super) fn tail(&self, inode: &Dinode) -> Option<(usize, u32)> {
         if inode.ib.iter().any(|p| *p != 0) {
             return None;
@@ -516,7 +518,8 @@ impl<S: Store> Check<'_, S> {
         Ok(())
     }
 
-    /// Gives a directory that has nothing an empty block, or fragments. Where there is no room for that either it is cleared.
+    /// Gives a directory that has nothing an empty block, or fragments. Where there is no room for that either it is
+    /// cleared.
     fn fill_empty(&mut self, ino: Ino, mut inode: Dinode) -> Result<(), FfsError> {
         let block = self.empty_directory_block(1)?;
         let repair = if block.is_some() { "filled with empty blocks" } else { "cleared: there is no room" };
@@ -586,8 +589,8 @@ impl<S: Store> Check<'_, S> {
         self.put_inode(ino, &inode)?;
         let end = self.end_without_hole(ino, &inode)?;
         if end < inode.size {
-            // No block is free, or the hole is beyond the first indirect block: the directory ends there, and what it had
-            // names for goes to lost+found.
+            // No block is free, or the hole is beyond the first indirect block: the directory ends there, and what it
+            // had names for goes to lost+found.
             let kept = end.div_ceil(self.g.bsize.into());
             inode.size = end;
             for (lbn, slot) in inode.db.iter_mut().enumerate() {
@@ -614,7 +617,8 @@ impl<S: Store> Check<'_, S> {
         Ok(Some(addr))
     }
 
-    /// Empty directory chunks in a whole block or, where none is free, in at least so many fragments; how many there are.
+    /// Empty directory chunks in a whole block or, where none is free, in at least so many fragments; how many there
+    /// are.
     pub(super) fn empty_directory_block(&mut self, least: u32) -> Result<Option<(FragAddr, u32)>, FfsError> {
         if let Some(addr) = self.empty_block(true)? {
             return Ok(Some((addr, self.g.frag)));

@@ -1,12 +1,12 @@
 //! Checking and repairing, in the five phases of BSD's fsck.
 //!
-//! A check is a repair that is thrown away: every phase relies on what the one before put right, so [`fsck`] always repairs
-//! the store that it is given. To look without touching, give it an [`Overlay`](crate::Overlay).
+//! A check is a repair that is thrown away: every phase relies on what the one before put right, so [`fsck`] always
+//! repairs the store that it is given. To look without touching, give it an [`Overlay`](crate::Overlay).
 //!
-//! Where BSD's fsck offers to clear a file, this one keeps what can be kept: a bad block pointer becomes a hole, a block
-//! claimed twice stays with the file that agrees with itself and is copied for the other, a size that contradicts blocks and their
-//! count is set by them, an entry that cannot be followed is skipped over, and what has lost its name goes to `lost+found`. It does
-//! not ask.
+//! Where BSD's fsck offers to clear a file, this one keeps what can be kept: a bad block pointer becomes a hole, a
+//! block claimed twice stays with the file that agrees with itself and is copied for the other, a size that contradicts
+//! blocks and their count is set by them, an entry that cannot be followed is skipped over, and what has lost its name
+//! goes to `lost+found`. It does not ask.
 
 mod background;
 mod claims;
@@ -28,8 +28,8 @@ use crate::{FfsError, Store};
 use std::collections::{BTreeMap, BTreeSet};
 use ufs::ImageError as _;
 
-/// Passes over everything at most. A repair can bring up what it hid, such as the size of a file whose blocks turned out to be
-/// another's, and so there is another pass after every one that repaired something.
+/// Passes over everything at most. A repair can bring up what it hid, such as the size of a file whose blocks turned
+/// out to be another's, and so there is another pass after every one that repaired something.
 const PASSES: usize = 8;
 
 /// Checks the file system in a store and repairs it there. `go_on` is asked now and then.
@@ -91,8 +91,8 @@ fn fsck_any(
     Ok(report)
 }
 
-/// Says what replaying the log has done. A log that cannot be replayed is emptied, or forgotten where the superblock is wrong about its
-/// place; the phases put right what they find.
+/// Says what replaying the log has done. A log that cannot be replayed is emptied, or forgotten where the superblock is
+/// wrong about its place; the phases put right what they find.
 fn after_replay<S: Store>(
     store: &mut S,
     place: LogPlace,
@@ -109,8 +109,8 @@ fn after_replay<S: Store>(
         Ok(Some(done)) if !done.is_nothing() => {
             let (transactions, sectors, orphans) = (done.transactions, done.sectors, done.orphans);
             let message = format!(
-                "the file system was not unmounted; its log has {transactions} transactions of {sectors} sectors in all, and {orphans} \
-                 files without a name"
+                "the file system was not unmounted; its log has {transactions} transactions of {sectors} sectors in \
+                 all, and {orphans} files without a name"
             );
             add(Finding::Log, message, "replayed");
         }

@@ -22,8 +22,8 @@ pub(super) struct Lenient {
     pub(super) damaged: bool,
 }
 
-/// Reads a chunk as far as it can be read: where an entry does not lead on to the next, reading goes on at the next place
-/// from which entries lead exactly to the end.
+/// Reads a chunk as far as it can be read: where an entry does not lead on to the next, reading goes on at the next
+/// place from which entries lead exactly to the end.
 pub(super) fn lenient(chunk: &[u8], format: DirFormat, inodes: u32) -> Lenient {
     let mut found = Lenient { entries: Vec::new(), damaged: false };
     let mut at = 0;
@@ -225,7 +225,8 @@ impl<S: Store> Check<'_, S> {
         Ok(Some(Ino(ino)))
     }
 
-    /// Takes back an inode that was taken, and the block of the directory that was made in it: there was no room for the rest.
+    /// Takes back an inode that was taken, and the block of the directory that was made in it: there was no room for
+    /// the rest.
     fn give_back(&mut self, ino: Ino, made: bool) -> Result<(), FfsError> {
         if made {
             let inode = self.inode(ino)?;
@@ -414,7 +415,8 @@ impl<S: Store> Check<'_, S> {
         false
     }
 
-    /// A directory has one name: in a directory that can be reached itself, in the one that its `..` leads to, else the first.
+    /// A directory has one name: in a directory that can be reached itself, in the one that its `..` leads to, else the
+    /// first.
     fn choose_parents(&mut self, links: &BTreeMap<Ino, Vec<Ino>>) -> Result<(), FfsError> {
         for (child, parents) in links {
             let reached = |parent: &Ino| parents.len() < 2 || self.is_reached(*parent, *child, links);
@@ -629,8 +631,8 @@ impl<S: Store> Check<'_, S> {
         Ok(done)
     }
 
-    /// Makes a directory longer: to the end of its last block, by way of a new whole one where that is a fragment, or by a
-    /// block; by fragments where no block is free. The byte in the image of the first new chunk.
+    /// Makes a directory longer: to the end of its last block, by way of a new whole one where that is a fragment, or
+    /// by a block; by fragments where no block is free. The byte in the image of the first new chunk.
     fn grow(&mut self, dir: Ino) -> Result<Option<u64>, FfsError> {
         let mut inode = self.inode(dir)?;
         let bsize = u64::from(self.g.bsize);

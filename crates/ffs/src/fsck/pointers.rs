@@ -1,4 +1,5 @@
-//! Following an inode's pointers: whether they agree with its size and block count, and whose the blocks are that they lead to.
+//! Following an inode's pointers: whether they agree with its size and block count, and whose the blocks are that they
+//! lead to.
 
 use super::{Check, Finding, Phase, Place};
 use crate::format::{Dinode, Disk as _, FragAddr, Geometry, Ino, NDADDR, Version};
@@ -7,7 +8,8 @@ use crate::{FfsError, Store};
 use device::store::{read, write};
 use std::collections::BTreeSet;
 
-/// What an inode's pointers amount to before anything is done about them. The count stops where it is more than the inode says.
+/// What an inode's pointers amount to before anything is done about them. The count stops where it is more than the
+/// inode says.
 #[derive(Debug, Default)]
 pub(super) struct Survey {
     /// Fragments that the inode says it holds; `u64::MAX` where that is no number of fragments.
@@ -39,7 +41,8 @@ pub(super) struct Held {
     next: u64,
     /// Blocks it has had already.
     own: BTreeSet<u64>,
-    /// Blocks of which another file has the end: which of the file, and fragments that are its own. Only the last one may be so.
+    /// Blocks of which another file has the end: which of the file, and fragments that are its own. Only the last one
+    /// may be so.
     short: Vec<(u64, u32)>,
 }
 
@@ -62,8 +65,8 @@ pub(super) struct Terms {
     pub(super) snapshot: bool,
 }
 
-/// An indirect block's reach: its pointers go to blocks of a file (level 0) or to indirect blocks of the level below, `span`
-/// blocks of the file each, the first at `first`.
+/// An indirect block's reach: its pointers go to blocks of a file (level 0) or to indirect blocks of the level below,
+/// `span` blocks of the file each, the first at `first`.
 #[derive(Clone, Copy, Debug)]
 struct Below {
     level: usize,
@@ -222,7 +225,8 @@ impl<S: Store> Check<'_, S> {
                     s.hole |= met.lbn > s.next;
                     (s.next, s.last) = (met.lbn + 1, Some(met.lbn));
                 }
-                // More than it says, or than there is: it does not agree, however much more there is. A circle ends here.
+                // More than it says, or than there is: it does not agree, however much more there is. A circle ends
+                // here.
                 Ok(if s.within > counted.min(g.size_frags) { Next::Stop } else { Next::Into })
             })?;
         }
@@ -243,8 +247,8 @@ impl<S: Store> Check<'_, S> {
         self.is_claimed(FragAddr(pointer.unsigned_abs()), frags as u32)
     }
 
-    /// Takes all blocks of an inode that agrees with itself and of which none is taken; whether it has one twice. Then it has
-    /// none.
+    /// Takes all blocks of an inode that agrees with itself and of which none is taken; whether it has one twice. Then
+    /// it has none.
     pub(super) fn claim_all(&mut self, ino: Ino, inode: &Dinode) -> Result<bool, FfsError> {
         let mut pieces: Vec<(u64, u64)> = Vec::new();
         let mut twice = false;
@@ -316,7 +320,8 @@ impl<S: Store> Check<'_, S> {
         Ok(())
     }
 
-    /// Goes over all pointers of an inode: clears those that cannot be or are stray, takes what is nobody's, copies what is another's.
+    /// Goes over all pointers of an inode: clears those that cannot be or are stray, takes what is nobody's, copies
+    /// what is another's.
     pub(super) fn settle_inode(
         &mut self,
         ino: Ino,

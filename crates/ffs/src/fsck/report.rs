@@ -288,24 +288,25 @@ impl Report {
         self.problem_count - self.unrepaired
     }
 
-    /// The first problem that Soft Updates promise that a crash cannot leave: one that is more than blocks or inodes marked as used
-    /// that are not, a link count that is too high, and what comes with these (docs/soft-updates.md).
+    /// The first problem that Soft Updates promise that a crash cannot leave: one that is more than blocks or inodes
+    /// marked as used that are not, a link count that is too high, and what comes with these (docs/soft-updates.md).
     pub fn beyond_soft_updates(&self) -> Option<&Problem> {
-        // The check's own doing: `lost+found` was free until then, and counts the directories that are put into it; one of them
-        // that has no block gets one.
+        // The check's own doing: `lost+found` was free until then, and counts the directories that are put into it; one
+        // of them that has no block gets one.
         let made = u64::from(self.problems.iter().any(|problem| problem.kind == Finding::LostFound));
         let orphan = |problem: &&Problem| problem.kind == Finding::NoName { directory: true };
         let orphans = self.problems.iter().filter(orphan).count() as u64;
         self.problems.iter().find(|problem| match problem.kind {
             // In a crash they are as they were when the superblock or the group was last written.
             Finding::Totals | Finding::Summary | Finding::Counts | Finding::Clusters | Finding::Rotation => false,
-            // An inode whose name was not there yet, or is gone already; the second name of a directory that is being moved.
+            // An inode whose name was not there yet, or is gone already; the second name of a directory that is being
+            // moved.
             Finding::NoName { .. } | Finding::LostFound | Finding::Unlinked | Finding::DirectoryLink { .. } => false,
             // Indirect blocks are written apart from their inode.
             Finding::BlockCount => false,
             Finding::Pointer { beyond_end } => !beyond_end,
-            // It has no name, and is in `lost+found` now; or it was being moved, and keeps its old one. What the `..` of one without a name led
-            // to may be gone, and the number another inode's.
+            // It has no name, and is in `lost+found` now; or it was being moved, and keeps its old one. What the `..`
+            // of one without a name led to may be gone, and the number another inode's.
             Finding::Dots | Finding::DirectoryHole | Finding::EntryType { parent: true } => {
                 !self.problems.iter().any(|other| match other.kind {
                     Finding::NoName { .. } => other.ino == problem.ino,

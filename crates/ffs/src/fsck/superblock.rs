@@ -11,8 +11,8 @@ use ufs::FieldDef;
 /// Groups sampled to see whether a superblock fits the image.
 const SAMPLED: u32 = 8;
 
-/// The superblock that fits the image best: the standard one, unless another finds more cylinder groups as it expects them, or
-/// as many and has more copies that agree with it.
+/// The superblock that fits the image best: the standard one, unless another finds more cylinder groups as it expects
+/// them, or as many and has more copies that agree with it.
 pub(super) fn choose<S: Store>(store: &S) -> Result<Located, FfsError> {
     let first = locate(store, Search::Copies)?;
     let mut places: Vec<u64> = (0..first.geometry.ncg.min(SAMPLED)).map(|c| copy_at(&first, c)).collect();
@@ -142,8 +142,8 @@ fn set<T: Copy + PartialEq + Display>(
     }
 }
 
-/// Puts right each field that follows from others or has no sense, and tells of it: its place, what is wrong, what is done. The superblock
-/// belongs at `home_byte`.
+/// Puts right each field that follows from others or has no sense, and tells of it: its place, what is wrong, what is
+/// done. The superblock belongs at `home_byte`.
 pub(crate) fn mend(sb: &mut Superblock, g: &Geometry, home_byte: u64, add: &mut dyn FnMut(u64, String, &str)) {
     if sb.wide() {
         places(sb, home_byte, add);

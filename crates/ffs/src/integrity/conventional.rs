@@ -1,11 +1,12 @@
 //! Conventional updates: what has an order is on the disk when the step that it belongs to is done, as in 4.4BSD.
 //!
 //! Besides, fragments and clusters that have moved are known as long as the disk may not know. A block that moves
-//! (`ffs_realloccg`, `ffs_reallocblks`) is dirty at its new place, and so is what holds the pointer to it; its old place is free
-//! at once, as in 4.4BSD. Two orders keep a crash from taking what was on the disk before: the data is at its new place before a
-//! pointer leads there, and nobody else gets the old place before no pointer on the disk leads there. 4.4BSD keeps neither; found
-//! by crashes of conventional updates (docs/crash.md). Nothing is written for them but what is dirty anyway: a writer goes in
-//! another order, or waits, and only if one of the blocks is on its way while another is wanted.
+//! (`ffs_realloccg`, `ffs_reallocblks`) is dirty at its new place, and so is what holds the pointer to it; its old
+//! place is free at once, as in 4.4BSD. Two orders keep a crash from taking what was on the disk before: the data is at
+//! its new place before a pointer leads there, and nobody else gets the old place before no pointer on the disk leads
+//! there. 4.4BSD keeps neither; found by crashes of conventional updates (docs/crash.md). Nothing is written for them
+//! but what is dirty anyway: a writer goes in another order, or waits, and only if one of the blocks is on its way
+//! while another is wanted.
 //!
 //! Most moves need neither. A cluster moves when its second block has been filled, long before anything leads to it on
 //! the disk. So it is known of each pointer whether it is fresh: set since the block that holds it last set out. What a
@@ -25,7 +26,8 @@ use ufs::live::Piece;
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Moves {
     moved: Vec<Moved>,
-    /// The blocks that hold their pointers, and perhaps some that do no longer: who writes another block need not look through all.
+    /// The blocks that hold their pointers, and perhaps some that do no longer: who writes another block need not look
+    /// through all.
     holders: FxHashSet<BlockId>,
     /// The `stretches` of their old places, likewise.
     old_places: FxHashSet<u64>,

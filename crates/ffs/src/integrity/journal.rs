@@ -6,20 +6,24 @@
 //!                changed          (commit)      the kernel wants to
 //! ```
 //!
-//! Nothing is ordered by waiting for single blocks. An operation changes blocks in memory, as ever; the kernel lists which
-//! ([`Cx::note_changes`]). A **commit** writes them as they are between two operations, all in one piece with a checksum, and then
-//! has the drive flush its cache: after a crash all of it is replayed, or nothing. Several operations share a commit. The rules:
+//! Nothing is ordered by waiting for single blocks. An operation changes blocks in memory, as ever; the kernel lists
+//! which ([`Cx::note_changes`]). A **commit** writes them as they are between two operations, all in one piece with a
+//! checksum, and then has the drive flush its cache: after a crash all of it is replayed, or nothing. Several
+//! operations share a commit. The rules:
 //!
 //! * A metadata block goes to its place only when the log has what is in it ([`Ffs::write_home`]).
-//! * What a file gives up nobody gets before the commit that gives it up is on the disk ([`Ffs::keep_until_committed`]).
-//! * What was metadata and is given up is taken out of the log (*revoked*): a replay would write it over another file's data.
+//! * What a file gives up nobody gets before the commit that gives it up is on the disk
+//!   ([`Ffs::keep_until_committed`]).
+//! * What was metadata and is given up is taken out of the log (*revoked*): a replay would write it over another file's
+//!   data.
 //! * With `ordered` data, new blocks have their data before a commit leads to them.
-//! * The log's space is used again only when what it held is in its place ([`Ffs::checkpoint`]). An operation begins only if the log
-//!   has room for all that it may change, and makes room before.
+//! * The log's space is used again only when what it held is in its place ([`Ffs::checkpoint`]). An operation begins
+//!   only if the log has room for all that it may change, and makes room before.
 //!
-//! `journal=async` commits every five seconds, when a quarter of the log is waiting, and when fsync or sync ask; `journal=sync` before
-//! an operation on names or attributes returns. Summaries and superblock are not logged: a replay counts them.
-//! Hagmann, SOSP 1987; Seltzer et al., USENIX 2000 (`LFFS`); the block images and the revocations are those of ext3 (Tweedie, 1998).
+//! `journal=async` commits every five seconds, when a quarter of the log is waiting, and when fsync or sync ask;
+//! `journal=sync` before an operation on names or attributes returns. Summaries and superblock are not logged: a replay
+//! counts them. Hagmann, SOSP 1987; Seltzer et al., USENIX 2000 (`LFFS`); the block images and the revocations are
+//! those of ext3 (Tweedie, 1998).
 
 use super::Mode;
 use crate::Ffs;
@@ -417,8 +421,8 @@ impl Ffs {
         }
     }
 
-    /// What was given up until the last commit, which this program waits for, is free from now on; whoever comes before it is on the
-    /// disk waits for it.
+    /// What was given up until the last commit, which this program waits for, is free from now on; whoever comes before
+    /// it is on the disk waits for it.
     fn have_given_up_now(&mut self, cx: &mut Cx) {
         let Some(journal) = &mut self.journal else { return };
         let commits = std::mem::take(&mut journal.commits);
@@ -444,8 +448,8 @@ impl Ffs {
         }
     }
 
-    /// Commits what operations have changed, and waits until it is on the disk. Called between operations only: what it writes is the
-    /// state after the last one.
+    /// Commits what operations have changed, and waits until it is on the disk. Called between operations only: what it
+    /// writes is the state after the last one.
     fn commit(&mut self, cx: &mut Cx) {
         self.take_changes(cx);
         let Some(journal) = &mut self.journal else { return };
@@ -563,7 +567,8 @@ impl Ffs {
         }
     }
 
-    /// Starts writing the header: what it says of the log is that the next transaction goes there, or the first one is there.
+    /// Starts writing the header: what it says of the log is that the next transaction goes there, or the first one is
+    /// there.
     pub(super) fn put_header(&mut self, cx: &mut Cx, log: LogState, orphans: u32) -> Vec<IoId> {
         let header = HeaderFields {
             id: log.id,

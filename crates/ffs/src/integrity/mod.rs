@@ -1,8 +1,8 @@
 //! Modes of integrity: in which order changes reach the disk, so that a crash leaves what can be made whole.
 //!
-//! What lives here: one mode a file, behind one trait of hooks ([`Mode`]). The file system says what it does, at the moment and in
-//! the order of 4.4BSD's steps; nothing above knows which mode runs. What may not: what an operation changes in memory
-//! ([`ufs::live`]), and where things go (`policy`).
+//! What lives here: one mode a file, behind one trait of hooks ([`Mode`]). The file system says what it does, at the
+//! moment and in the order of 4.4BSD's steps; nothing above knows which mode runs. What may not: what an operation
+//! changes in memory ([`ufs::live`]), and where things go (`policy`).
 //!
 //! | file | mode | source |
 //! |---|---|---|
@@ -149,7 +149,8 @@ pub(crate) trait Mode {
     /// The pointer to block `lbn` of a file has just been set; the file does not have its new length yet.
     fn placed(_fs: &mut Ffs, _cx: &mut Cx, _ino: Ino, _lbn: u64, _was: Piece, _now: Piece) {}
 
-    /// Whether what a block has left ([`moved`](Mode::moved), then [`placed`](Mode::placed)) is given back by the mode, later.
+    /// Whether what a block has left ([`moved`](Mode::moved), then [`placed`](Mode::placed)) is given back by the mode,
+    /// later.
     fn frees_later(_fs: &Ffs) -> bool {
         false
     }
@@ -226,7 +227,8 @@ pub(crate) trait Mode {
         fs.directory_in_order(cx, dir, at)
     }
 
-    /// Whether chunks at the end of a directory, which hold nothing in memory, are kept: the disk may have names in them.
+    /// Whether chunks at the end of a directory, which hold nothing in memory, are kept: the disk may have names in
+    /// them.
     fn keeps_chunks(_fs: &Ffs, _dir: Ino) -> bool {
         false
     }
@@ -254,8 +256,8 @@ pub(crate) trait Mode {
         fs.update_in_order(cx, ino);
     }
 
-    /// A file has been cut in memory: it gives up what is in the list and some indirect blocks, and others have lost pointers. The
-    /// inode goes to the disk with its pointers cleared before the blocks are free for others.
+    /// A file has been cut in memory: it gives up what is in the list and some indirect blocks, and others have lost
+    /// pointers. The inode goes to the disk with its pointers cleared before the blocks are free for others.
     fn cut(fs: &mut Ffs, cx: &mut Cx, ino: Ino, freed: &mut Vec<Freed>, indirects: CutIndirects) {
         for (number, addr) in indirects.changed {
             let block = fs.indirect_block(ino, number, addr);
@@ -266,7 +268,8 @@ pub(crate) trait Mode {
             Some(Bug::FreeBeforeInode) => fs.update(cx, ino),
             _ => fs.update_in_order(cx, ino),
         }
-        // What an indirect block points to is known from the block itself: one that is not in memory is read to be given up.
+        // What an indirect block points to is known from the block itself: one that is not in memory is read to be
+        // given up.
         for (lbn, addr) in indirects.upper.into_iter().chain(indirects.leaves) {
             let block = fs.indirect_block(ino, lbn, addr);
             cx.read(&block);
@@ -290,8 +293,8 @@ pub(crate) trait Mode {
     /// A block sets out for the disk; its bytes are made next, and changed by [`undo`](Mode::undo).
     fn sets_out(_fs: &mut Ffs, _cx: &mut Cx, _id: BlockId, _io: IoId) {}
 
-    /// Takes what must not be on the disk yet out of a block's bytes (undo). Memory keeps it: nothing has to be done again (redo)
-    /// but to write the block once more.
+    /// Takes what must not be on the disk yet out of a block's bytes (undo). Memory keeps it: nothing has to be done
+    /// again (redo) but to write the block once more.
     fn undo(_fs: &Ffs, _id: BlockId, _pbn: Pbn, _out: &mut [u8]) {}
 
     /// A write of blocks is complete: what was in them is stable. Adds nothing to the program. Told only where

@@ -1,5 +1,5 @@
-//! No order at all: every write is delayed. As fast as an order of writes could ever be made, and not safe: a crash may leave what
-//! no check can put right.
+//! No order at all: every write is delayed. As fast as an order of writes could ever be made, and not safe: a crash may
+//! leave what no check can put right.
 
 use super::Mode;
 use crate::Ffs;

@@ -1,7 +1,7 @@
 //! The log as bytes: a header, and transactions in a ring. Integers are in the byte order of the file system.
 //!
-//! A transaction is written in one piece and has a checksum over all of it: it is there as a whole, or the log ends before it. It
-//! holds sectors as they are to be, so that replaying it twice is replaying it once.
+//! A transaction is written in one piece and has a checksum over all of it: it is there as a whole, or the log ends
+//! before it. It holds sectors as they are to be, so that replaying it twice is replaying it once.
 
 use crate::FormatError;
 use crate::format::{Disk as _, Endian, FragAddr, Geometry, LOG_AT, check_hash, on_disk};

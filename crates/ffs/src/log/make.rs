@@ -18,11 +18,12 @@ const SHARE: u64 = 64;
 /// Flags of the log's inode (`SF_IMMUTABLE`, `SF_NOUNLINK`, `UF_NODUMP`): BSD lets nobody change or dump it.
 const FLAGS: u32 = 0x0002_0000 | 0x0010_0000 | 1;
 
-/// Gives the file system in a store a log, if it has none. `bytes` is how large it is to be; `None` for a share of the whole.
+/// Gives the file system in a store a log, if it has none. `bytes` is how large it is to be; `None` for a share of the
+/// whole.
 ///
 /// # Errors
-/// The file system is damaged, has no room for a log in one piece, or cannot be written to. Where that fails in the midst, it is marked as not
-/// unmounted: a repair puts it right.
+/// The file system is damaged, has no room for a log in one piece, or cannot be written to. Where that fails in the
+/// midst, it is marked as not unmounted: a repair puts it right.
 pub fn make<S: Store>(store: &mut S, bytes: Option<u64>) -> Result<(), FfsError> {
     make_in_any(store, bytes)
 }
@@ -104,8 +105,8 @@ impl Ffs {
         Ok(())
     }
 
-    /// The file of a log that was made before, to which the superblock does not lead: a crash came in between. Its inode, its first
-    /// fragment, and its blocks.
+    /// The file of a log that was made before, to which the superblock does not lead: a crash came in between. Its
+    /// inode, its first fragment, and its blocks.
     fn log_left_half_made(&self, fewest: u64) -> Option<(Ino, FragAddr, u32)> {
         let ino = self.directory(ROOT_INO).ok()?.find(LOG_NAME.as_bytes())?.ino;
         let node = self.inodes.get(ino)?;

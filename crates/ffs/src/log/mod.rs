@@ -1,12 +1,12 @@
 //! The log of a journaled file system: where it lies, its format, replaying it, making one.
 //!
-//! What lives here: the log as bytes ([`mod@format`]), what becomes of it after a crash ([`replay()`]), giving a file system one
-//! ([`make()`]), and the way round its ring while the file system is mounted (`writer`). What may not: what is written to it then;
-//! that is `integrity::journal`'s. The format is our own; docs/ffs-log.md has every field. Journaled Soft Updates keep records of
-//! another kind in it ([`notes`]), and recover by them (`recover`).
+//! What lives here: the log as bytes ([`mod@format`]), what becomes of it after a crash ([`replay()`]), giving a file
+//! system one ([`make()`]), and the way round its ring while the file system is mounted (`writer`). What may not: what
+//! is written to it then; that is `integrity::journal`'s. The format is our own; docs/ffs-log.md has every field.
+//! Journaled Soft Updates keep records of another kind in it ([`notes`]), and recover by them (`recover`).
 //!
-//! The log is an ordinary file, `/.fsjournal`, whose blocks lie behind one another. The superblock knows its place, in bytes that
-//! no BSD uses. Other readers see a file that nobody needs.
+//! The log is an ordinary file, `/.fsjournal`, whose blocks lie behind one another. The superblock knows its place, in
+//! bytes that no BSD uses. Other readers see a file that nobody needs.
 
 pub mod format;
 mod make;
@@ -26,8 +26,8 @@ pub(crate) use writer::LogWriter;
 /// The name of the log, in the root directory.
 pub const LOG_NAME: &str = ".fsjournal";
 
-/// A live file system from an image, as a mount has it: the log is replayed, and where the mode needs one and there is none, one is
-/// made.
+/// A live file system from an image, as a mount has it: the log is replayed, and where the mode needs one and there is
+/// none, one is made.
 ///
 /// # Errors
 /// The file system is damaged, its log makes no sense, or there is no room for one.

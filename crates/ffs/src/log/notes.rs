@@ -5,9 +5,10 @@
 //!       names · space    names · space    …              tail at the first that may still matter
 //! ```
 //!
-//! A batch of records is written in one piece into the ring of the log ([`Ring`]), with a checksum. It has no images of blocks: Soft
-//! Updates keep the disk nearly consistent, and the records name the inodes, names and fragments that recovery has to look at
-//! (`recover`, beside this file). McKusick and Roberson, "Journaled Soft-updates", BSDCan 2010; names of records as there.
+//! A batch of records is written in one piece into the ring of the log ([`Ring`]), with a checksum. It has no images of
+//! blocks: Soft Updates keep the disk nearly consistent, and the records name the inodes, names and fragments that
+//! recovery has to look at (`recover`, beside this file). McKusick and Roberson, "Journaled Soft-updates", BSDCan 2010;
+//! names of records as there.
 
 use super::format::{HeaderFields, RecordFields, Ring, SECTOR, seal};
 use crate::format::{Disk as _, Endian, FragAddr};
@@ -63,7 +64,8 @@ pub enum Note {
     AddRef(Reference),
     /// `jremref`: a name is removed.
     RemRef(Reference),
-    /// `jaddref` and `jfreefile` of an inode without a name: its number is taken, or free again; or it is in use without a name.
+    /// `jaddref` and `jfreefile` of an inode without a name: its number is taken, or free again; or it is in use
+    /// without a name.
     Number {
         /// Which.
         ino: u32,

@@ -1,17 +1,18 @@
 //! Recovery of journaled Soft Updates: what the records in the log name is looked at, and nothing else.
 //!
-//! Soft Updates leave blocks and inodes marked as used that nothing has, links counted too high, a directory with two names while it
-//! is being moved, and pointers beyond a file's end. Every change since the log's tail has a record, so that all of these are named by one.
+//! Soft Updates leave blocks and inodes marked as used that nothing has, links counted too high, a directory with two
+//! names while it is being moved, and pointers beyond a file's end. Every change since the log's tail has a record, so
+//! that all of these are named by one.
 //!
-//! 1. **Names.** Of each name in a record the disk says whether it is there. What an inode has besides is known from its last record:
-//!    the links that it had in memory, less those names that memory had too. An inode without a name is freed; a directory that is freed
-//!    takes its names with it.
-//! 2. **Space.** Files that are freed, and files of which a record names fragments, are walked: fragments in records are used if one of
-//!    them leads there, and free if not. What is beyond a file's end is cut.
+//! 1. **Names.** Of each name in a record the disk says whether it is there. What an inode has besides is known from
+//!    its last record: the links that it had in memory, less those names that memory had too. An inode without a name
+//!    is freed; a directory that is freed takes its names with it.
+//! 2. **Space.** Files that are freed, and files of which a record names fragments, are walked: fragments in records
+//!    are used if one of them leads there, and free if not. What is beyond a file's end is cut.
 //! 3. **Maps.** Bits of what was named are set, and the counts of these groups made anew; then summaries and totals.
 //!
-//! Groups are written first, then inodes and directories, then the header of the log: recovery that is crashed itself finds what it
-//! needs, and does the same again.
+//! Groups are written first, then inodes and directories, then the header of the log: recovery that is crashed itself
+//! finds what it needs, and does the same again.
 
 use super::format::{HeaderFields, Ring};
 use super::notes::{Note, Reference, Window};
@@ -346,8 +347,8 @@ impl Recovery<'_, '_> {
         }
     }
 
-    /// A directory that was being moved keeps one name, and its `..` leads to where that is. Of a file's name that was being removed from
-    /// one chunk and made in another, one is kept.
+    /// A directory that was being moved keeps one name, and its `..` leads to where that is. Of a file's name that was
+    /// being removed from one chunk and made in another, one is kept.
     fn one_name_each(&mut self) -> Result<(), FfsError> {
         let alive: Vec<u32> = self.known.keys().copied().filter(|ino| !self.dead.contains(ino)).collect();
         for ino in alive {

@@ -1,8 +1,8 @@
 //! Replaying a log: what a crash leaves becomes what the last transaction says.
 //!
-//! Nothing is looked at but the log, the blocks that it names, and the cylinder groups, whose counts become the summaries and the
-//! totals: time in proportion to the log, and not to the files. The log is empty only when everything is in its place, so that a
-//! crash meanwhile costs nothing: replaying begins again.
+//! Nothing is looked at but the log, the blocks that it names, and the cylinder groups, whose counts become the
+//! summaries and the totals: time in proportion to the log, and not to the files. The log is empty only when everything
+//! is in its place, so that a crash meanwhile costs nothing: replaying begins again.
 
 use super::format::{Extent, HeaderFields, LogPlace, Record, Ring, SECTOR};
 use super::notes::{BATCH_MAGIC, Window};
@@ -103,8 +103,8 @@ pub enum Step {
     Flush,
 }
 
-/// A store that keeps lists of what is written to it, and of what is read. Whatever store that is, the code is the same: replaying is
-/// too long to have it in the program once for each kind.
+/// A store that keeps lists of what is written to it, and of what is read. Whatever store that is, the code is the
+/// same: replaying is too long to have it in the program once for each kind.
 pub(super) struct Noted<'a> {
     store: &'a mut dyn Store,
     steps: Vec<Step>,
@@ -213,8 +213,8 @@ fn is_empty<S: Store + ?Sized>(store: &S, ring: &Ring, header: &HeaderFields) ->
     Ok(first.is_none() && batch.is_none() && header.orphans == 0)
 }
 
-/// Makes a log that cannot be read an empty one. No transaction that may lie in it is taken for one of the new log. `false` if its
-/// inode does not have that place: nothing is written then.
+/// Makes a log that cannot be read an empty one. No transaction that may lie in it is taken for one of the new log.
+/// `false` if its inode does not have that place: nothing is written then.
 pub(crate) fn empty_anew<S: Store>(store: &mut S, place: LogPlace, g: &Geometry) -> Result<bool, FfsError> {
     let (Ok(ring), Ok(inode)) = (Ring::new(place, g), read_inode(store, g, kernel::Ino(place.ino))) else {
         return Ok(false);
@@ -324,8 +324,8 @@ fn count(store: &mut Noted<'_>) -> Result<(), FfsError> {
     Ok(())
 }
 
-/// Marks the file system as clean, and the log as not in use: last, and when the totals are there, since a superblock is more than a
-/// sector.
+/// Marks the file system as clean, and the log as not in use: last, and when the totals are there, since a superblock
+/// is more than a sector.
 fn mark_clean(store: &mut Noted<'_>) -> Result<(), FfsError> {
     let Located { mut sb, at_byte, .. } = locate(store, Search::Standard)?;
     (sb.clean, sb.fmod) = (1, 0);
@@ -339,8 +339,8 @@ fn mark_clean(store: &mut Noted<'_>) -> Result<(), FfsError> {
     Ok(())
 }
 
-/// Frees files that nobody has a name for and nobody has open any more: as a transaction of the log, which is empty otherwise. The
-/// inodes are looked through for them.
+/// Frees files that nobody has a name for and nobody has open any more: as a transaction of the log, which is empty
+/// otherwise. The inodes are looked through for them.
 fn free_orphans(store: &mut Noted<'_>, ring: &Ring, header: &HeaderFields, planted: Planted) -> Result<u64, FfsError> {
     let (volume, epoch_ns) = {
         let mut overlay = Overlay::new(&mut *store.store);

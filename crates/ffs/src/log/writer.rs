@@ -1,6 +1,7 @@
 //! Writing a log while the file system is mounted: round its ring, one record behind the other.
 //!
-//! What lives here: where the next record goes, and how much room there is. What may not: what is in a record, and who waits for it.
+//! What lives here: where the next record goes, and how much room there is. What may not: what is in a record, and who
+//! waits for it.
 
 use super::format::SECTOR;
 use super::replay::LogState;

@@ -1,9 +1,9 @@
 //! Where a block of a file should go (`ffs_blkpref`).
 //!
-//! Blocks go behind one another, with a gap after `maxcontig` of them where the disk and processor of the time needed one to keep
-//! up. A file begins in the group of its inode; it goes on to a group with more free blocks than the average when it
-//! needs its first (or second) indirect block, and again after every `maxbpg` blocks, so that no file fills a group that
-//! other files of its directory would go to.
+//! Blocks go behind one another, with a gap after `maxcontig` of them where the disk and processor of the time needed
+//! one to keep up. A file begins in the group of its inode; it goes on to a group with more free blocks than the
+//! average when it needs its first (or second) indirect block, and again after every `maxbpg` blocks, so that no file
+//! fills a group that other files of its directory would go to.
 
 use super::{GroupSwitch, Tuning};
 use crate::alloc::Space;

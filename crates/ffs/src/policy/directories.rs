@@ -33,7 +33,8 @@ pub(crate) fn note_new_inode(space: &mut Space, preferred: Ino, directory: bool)
     at.contigdirs = if directory { at.contigdirs.saturating_add(1) } else { at.contigdirs.saturating_sub(1) };
 }
 
-/// The original policy: of the groups with at least as many free inodes as the average, the first with the fewest directories.
+/// The original policy: of the groups with at least as many free inodes as the average, the first with the fewest
+/// directories.
 fn spread(space: &Space) -> GroupNo {
     let average = space.total.nifree / i64::from(space.g.ncg);
     fewest_directories(space, 0, |cs| i64::from(cs.nifree) >= average)

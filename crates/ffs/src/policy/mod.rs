@@ -1,7 +1,8 @@
 //! Where things should go: one policy of a paper, one file.
 //!
-//! What lives here: the choices ([`Options`]) and the code that each stands for, small enough to be read beside the paper. What may
-//! not: how free space is searched and counted; that is `alloc`, which does what is asked here as well as it can.
+//! What lives here: the choices ([`Options`]) and the code that each stands for, small enough to be read beside the
+//! paper. What may not: how free space is searched and counted; that is `alloc`, which does what is asked here as well
+//! as it can.
 //!
 //! | file | policy | source |
 //! |---|---|---|

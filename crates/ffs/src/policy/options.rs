@@ -172,14 +172,16 @@ impl Options {
     }
 }
 
-/// As words of a target. Every choice is named, but the order of data only with a log, and late writes only where they are not gathered.
+/// As words of a target. Every choice is named, but the order of data only with a log, and late writes only where they
+/// are not gathered.
 impl fmt::Display for Options {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         // A word is in force if setting it changes nothing.
         let in_force = WORDS.iter().filter(|(word, apply)| {
             let mut changed = *self;
             apply(&mut changed);
-            // The order of data is a log's; gathering is not a choice of the file systems that images and profiles name.
+            // The order of data is a log's; gathering is not a choice of the file systems that images and profiles
+            // name.
             let shown = (self.integrity.is_journaled() || !word.ends_with("ordered")) && *word != "gathered";
             changed == *self && shown
         });

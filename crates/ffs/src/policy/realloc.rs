@@ -1,10 +1,10 @@
-//! Moving a cluster into one piece before it is written (`ffs_reallocblks`; Smith and Seltzer, "A Comparison of FFS Disk
-//! Allocation Policies", USENIX 1996).
+//! Moving a cluster into one piece before it is written (`ffs_reallocblks`; Smith and Seltzer, "A Comparison of FFS
+//! Disk Allocation Policies", USENIX 1996).
 //!
-//! Blocks are allocated one at a time, before it is known how many will follow; but their writes are delayed. When a cluster
-//! has gathered, all of it is known, and cheap to move. The kernel asks for that where a block does not lie behind the one
-//! before it: first, therefore, when the *second* block of a file has been filled, and not at all for a file of one
-//! block and some fragments.
+//! Blocks are allocated one at a time, before it is known how many will follow; but their writes are delayed. When a
+//! cluster has gathered, all of it is known, and cheap to move. The kernel asks for that where a block does not lie
+//! behind the one before it: first, therefore, when the *second* block of a file has been filled, and not at all for a
+//! file of one block and some fragments.
 
 use super::Clusters;
 use crate::Ffs;
@@ -16,8 +16,8 @@ use posix::Errno;
 use ufs::live::{Backing as _, Files as _, Piece};
 
 impl Ffs {
-    /// Moves full blocks of a file, `blocks` of them from `first` on, whose writes are delayed, into one free cluster. Says
-    /// whether they lie in one now.
+    /// Moves full blocks of a file, `blocks` of them from `first` on, whose writes are delayed, into one free cluster.
+    /// Says whether they lie in one now.
     pub(crate) fn reallocate_cluster(&mut self, cx: &mut Cx, ino: Ino, first: Lbn, blocks: u32) -> bool {
         if self.options.clusters == Clusters::Original || self.g.contigsumsize == 0 || blocks == 0 {
             return false;

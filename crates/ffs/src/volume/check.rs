@@ -9,9 +9,9 @@ use ufs::live::Piece;
 use ufs::live::check::{self, Disagreement, note};
 
 impl Ffs {
-    /// Counts everything anew and compares: pieces of files with the free maps, the maps with the summaries, the names with the
-    /// link counts. Takes time in proportion to the file system. What a crash of Soft Updates may have left is none until it has been given
-    /// back.
+    /// Counts everything anew and compares: pieces of files with the free maps, the maps with the summaries, the names
+    /// with the link counts. Takes time in proportion to the file system. What a crash of Soft Updates may have left is
+    /// none until it has been given back.
     pub fn check(&self) -> Vec<Disagreement> {
         let mut found = Vec::new();
         self.check_groups(&mut found);

@@ -1,12 +1,13 @@
 //! A file system of Soft Updates that was not unmounted: used as it is, before anybody has checked it.
 //!
-//! A crash leaves blocks and inodes that are marked as used and that nothing has, links that are no names, and what follows from these: that
-//! only wastes room, until a check of a snapshot has found it and the file system gives it back ([`kernel::Volume::give_back`]; McKusick,
-//! "Running 'fsck' in the Background", BSDCon 2002). What somebody could stumble over is put right while mounting: counts that follow from
-//! maps, blocks behind a file's end, a directory's second name. What is more than Soft Updates leave is refused.
+//! A crash leaves blocks and inodes that are marked as used and that nothing has, links that are no names, and what
+//! follows from these: that only wastes room, until a check of a snapshot has found it and the file system gives it
+//! back ([`kernel::Volume::give_back`]; McKusick, "Running 'fsck' in the Background", BSDCon 2002). What somebody could
+//! stumble over is put right while mounting: counts that follow from maps, blocks behind a file's end, a directory's
+//! second name. What is more than Soft Updates leave is refused.
 //!
-//! A kernel would find the last two when it first uses such an inode. Here all inodes are in memory, and are found at no cost; that they are put
-//! right takes its time.
+//! A kernel would find the last two when it first uses such an inode. Here all inodes are in memory, and are found at
+//! no cost; that they are put right takes its time.
 
 use super::Ffs;
 use super::inodes::{Body, Node};
@@ -55,7 +56,8 @@ impl Crashed {
     }
 }
 
-/// Whether a file system that was not unmounted may be used at once: it was under Soft Updates, and nobody asks for a full check.
+/// Whether a file system that was not unmounted may be used at once: it was under Soft Updates, and nobody asks for a
+/// full check.
 pub(crate) fn is_tolerable(sb: &Superblock) -> bool {
     sb.wide() && sb.clean & 1 == 0 && sb.flags & flags::DOSOFTDEP != 0 && sb.flags & flags::NEEDSFSCK == 0
 }
@@ -122,8 +124,8 @@ impl Ffs {
         !self.beyond(node).is_empty() || leaves.chain(upper).any(|first| first >= end)
     }
 
-    /// Names of directories that have another: one that was being moved. It keeps the one that its `..` leads to, of those that can be
-    /// reached from the root.
+    /// Names of directories that have another: one that was being moved. It keeps the one that its `..` leads to, of
+    /// those that can be reached from the root.
     fn second_names(&self) -> Vec<(Ino, Vec<u8>, Ino)> {
         let names = self.names_of_directories();
         let mut second = Vec::new();

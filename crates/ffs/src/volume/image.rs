@@ -33,8 +33,9 @@ impl Ffs {
         Ffs::assemble(sb, home, groups, inodes, options)
     }
 
-    /// The file system in an image, all of its structures. One that is damaged, or whose counts are wrong, is refused: `fsck`
-    /// repairs it. One of Soft Updates that was not unmounted is used as it is, within what that mode leaves (`crashed`).
+    /// The file system in an image, all of its structures. One that is damaged, or whose counts are wrong, is refused:
+    /// `fsck` repairs it. One of Soft Updates that was not unmounted is used as it is, within what that mode leaves
+    /// (`crashed`).
     pub fn load<S: Store>(image: &Image<S>, options: Options) -> Result<Ffs, FfsError> {
         let g = *image.geometry();
         if g.old_groups {
@@ -52,7 +53,8 @@ impl Ffs {
             if let Some(crashed) = &mut crashed {
                 crashed.count(number, &mut group, &g);
             } else if image.superblock().wide() {
-                // Systems that keep the wide fields let these tables go stale, and nobody minds. Allocation by position does.
+                // Systems that keep the wide fields let these tables go stale, and nobody minds. Allocation by position
+                // does.
                 let mut counted = group.clone();
                 counted.recount(&g);
                 (group.block_totals, group.block_positions) = (counted.block_totals, counted.block_positions);
@@ -269,8 +271,8 @@ impl Ffs {
         self.extended_pieces(node).for_each(|Freed { addr, bytes, .. }| each(Piece { addr, bytes }));
     }
 
-    /// The blocks of a UFS2 inode's extended attributes. They are kept with the file, and given back with it; nothing here
-    /// looks into them.
+    /// The blocks of a UFS2 inode's extended attributes. They are kept with the file, and given back with it; nothing
+    /// here looks into them.
     pub(super) fn extended_pieces(&self, node: &Node) -> impl Iterator<Item = Freed> + use<> {
         let size = u64::from(node.d.extsize);
         let g = self.g;

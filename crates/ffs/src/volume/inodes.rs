@@ -17,7 +17,8 @@ pub(crate) type Node = ufs::live::Node<Dinode, Own>;
 /// Inodes of a page of the table.
 const PAGE: usize = 16;
 
-/// Inodes with successive numbers. Those of a group are used from its first on, so that pages are nearly full or not there.
+/// Inodes with successive numbers. Those of a group are used from its first on, so that pages are nearly full or not
+/// there.
 #[derive(Clone, Debug)]
 struct Page {
     nodes: [Option<Node>; PAGE],

@@ -1,11 +1,12 @@
 //! The live file system: [`Ffs`] behind [`kernel::Volume`].
 //!
-//! All structures are in memory in native form: superblock, groups, every inode in use with its pointers, directories as their
-//! bytes. An operation changes them at once and says to the [`Cx`] which blocks it needed, changed and wrote. The bytes of a
-//! block are made when somebody asks for them (`encode`), in the on-disk format; a whole image can be loaded and stored.
+//! All structures are in memory in native form: superblock, groups, every inode in use with its pointers, directories
+//! as their bytes. An operation changes them at once and says to the [`Cx`] which blocks it needed, changed and wrote.
+//! The bytes of a block are made when somebody asks for them (`encode`), in the on-disk format; a whole image can be
+//! loaded and stored.
 //!
-//! What lives here: what FFS has under the operations of [`ufs::live`] (`backing`), and writing data. What may not: free maps (`alloc`), where things should go
-//! (`policy`), on-disk structures (`format`).
+//! What lives here: what FFS has under the operations of [`ufs::live`] (`backing`), and writing data. What may not:
+//! free maps (`alloc`), where things should go (`policy`), on-disk structures (`format`).
 
 mod backing;
 mod balloc;

@@ -1,13 +1,15 @@
-//! Snapshots: a file that shows the whole file system as it was (`ffs_snapshot.c`; McKusick, "Running 'fsck' in the Background",
-//! BSDCon 2002).
+//! Snapshots: a file that shows the whole file system as it was (`ffs_snapshot.c`; McKusick, "Running 'fsck' in the
+//! Background", BSDCon 2002).
 //!
-//! On the disk it is a regular file with the flag `SF_SNAPSHOT`, as long as the file system and listed in its superblock. A pointer of 0
-//! means that the block is as it was, in its place; 1, that it was free; any other leads to what it held. In memory its pointers are
-//! those that lead somewhere, and a bit for each block says whether its pointer on the disk is 0.
+//! On the disk it is a regular file with the flag `SF_SNAPSHOT`, as long as the file system and listed in its
+//! superblock. A pointer of 0 means that the block is as it was, in its place; 1, that it was free; any other leads to
+//! what it held. In memory its pointers are those that lead somewhere, and a bit for each block says whether its
+//! pointer on the disk is 0.
 //!
-//! Blocks are kept where they set out for the disk, the only place where any is written over: whoever writes one has the
-//! old one copied first, and waits until map, copy and pointer are on the disk. So it makes no difference whether the block has been
-//! freed and given to somebody else meanwhile. What lives here: taking one, keeping blocks, showing, removing it.
+//! Blocks are kept where they set out for the disk, the only place where any is written over: whoever writes one has
+//! the old one copied first, and waits until map, copy and pointer are on the disk. So it makes no difference whether
+//! the block has been freed and given to somebody else meanwhile. What lives here: taking one, keeping blocks, showing,
+//! removing it.
 
 use super::inodes::Node;
 use super::{Ffs, pointers};
@@ -86,7 +88,8 @@ fn in_place(g: &Geometry, lbn: u64) -> Piece {
 }
 
 impl Ffs {
-    /// Takes a snapshot into a new file. `EBUSY` if there is one, `EOPNOTSUPP` with a log and where the superblock has no list of them.
+    /// Takes a snapshot into a new file. `EBUSY` if there is one, `EOPNOTSUPP` with a log and where the superblock has
+    /// no list of them.
     pub fn take_snapshot(&mut self, cx: &mut Cx, dir: Ino, name: &[u8]) -> Result<Ino, Errno> {
         if self.options.integrity.has_log() || self.log.is_some() || !self.sb.wide() {
             return Err(Errno::EOPNOTSUPP);
@@ -235,8 +238,8 @@ impl Ffs {
         self.enter_kept(cx, ino, lbn, addr);
     }
 
-    /// A block for a copy. It writes nothing over itself: one that was in use when the snapshot was taken, and is free now, is
-    /// the snapshot's as it is (BSD has it be so when it is freed). None is taken that others wait for.
+    /// A block for a copy. It writes nothing over itself: one that was in use when the snapshot was taken, and is free
+    /// now, is the snapshot's as it is (BSD has it be so when it is freed). None is taken that others wait for.
     fn space_for_copy(&mut self, cx: &mut Cx, lbn: u64) -> Option<FragAddr> {
         let (g, frag) = (self.g, u64::from(self.g.frag));
         let home = g.group_of(FragAddr(lbn * frag));
@@ -325,7 +328,8 @@ impl Ffs {
         mode!(self.cut(cx, ino, &mut freed, CutIndirects::default()));
     }
 
-    /// Writing has had blocks kept: the inode of the snapshot is on the disk as it is now. Its own block is kept already.
+    /// Writing has had blocks kept: the inode of the snapshot is on the disk as it is now. Its own block is kept
+    /// already.
     pub(super) fn write_snapshot_inode(&mut self, cx: &mut Cx) {
         let Some(ino) = self.snapshot_ino() else { return };
         if self.inodes.get(ino.0).is_some_and(|node| node.own.pending) {

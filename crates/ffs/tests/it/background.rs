@@ -1,5 +1,5 @@
-//! The check in the background: a file system of Soft Updates that has crashed is used at once, and what the crash has left is given back
-//! meanwhile.
+//! The check in the background: a file system of Soft Updates that has crashed is used at once, and what the crash has
+//! left is given back meanwhile.
 //!
 //! `FSAGE_BACKGROUND_SEEDS=20 cargo test -p fsage-ffs --test it -- background::` looks at more.
 
@@ -175,8 +175,8 @@ fn what_crashes_leave_is_given_back() {
     assert!(states > 100 && sum.unnamed > 10 && sum.link_counts > 10 && sum.inodes > 10 && sum.frags > 100, "{sum:?}");
 }
 
-/// The check itself would take more than a block for `lost+found`: it would put it into the root, and the root would have to move. That is no
-/// damage.
+/// The check itself would take more than a block for `lost+found`: it would put it into the root, and the root would
+/// have to move. That is no damage.
 #[test]
 fn a_root_without_room_for_lost_and_found_is_no_damage() {
     let mut unnamed = 0;
@@ -192,8 +192,8 @@ fn a_root_without_room_for_lost_and_found_is_no_damage() {
     assert!(unnamed > 10, "{unnamed}");
 }
 
-/// A directory whose count of links was too high stays when it is removed, without a name. Where its `..` leads may be removed as well, and the number may be that of a
-/// file by the time of a check: here that of the check's own snapshot.
+/// A directory whose count of links was too high stays when it is removed, without a name. Where its `..` leads may be
+/// removed as well, and the number may be that of a file by the time of a check: here that of the check's own snapshot.
 #[test]
 fn a_parent_that_has_become_a_file_is_no_damage() {
     let before = disk(Version::Ufs1, Endian::Little, 4096, 512, 3 << 20);
@@ -262,7 +262,8 @@ impl Check {
     }
 }
 
-/// An ager works on a crashed file system beside the check, and leaves some files alone. What is wrong then, if anything is.
+/// An ager works on a crashed file system beside the check, and leaves some files alone. What is wrong then, if
+/// anything is.
 fn beside(what: &str, before: MemoryStore, seed: u64, planted: Planted) -> Result<(), String> {
     let at_first = seen(&before);
     let (mut ager, disk) = Ager::start(before, "realloc,softdep,root", seed, planted);
@@ -334,7 +335,8 @@ fn mounted(before: MemoryStore) -> (Lab<Ffs>, Arc<Mutex<MemoryStore>>) {
     (Lab::recorded(volume, device, setup, payload::Image::full(disk.clone())).unwrap(), disk)
 }
 
-/// Crashes while the check works on what a crash has left: of every `of`-th state another check finds the rest. How many were looked at.
+/// Crashes while the check works on what a crash has left: of every `of`-th state another check finds the rest. How
+/// many were looked at.
 fn crash_again(what: &str, before: MemoryStore, (first, of): (u32, u32), sum: &mut Left) -> u32 {
     let at_first = seen(&before);
     let (mut lab, _) = mounted(before.clone());
@@ -388,8 +390,8 @@ fn a_crash_meanwhile_leaves_it_to_another_check() {
     assert!(states > 100 && sum.unnamed > 10 && sum.frags > 100, "{states} states: {sum:?}");
 }
 
-/// The directory of the snapshot had lost its name on the disk, and the snapshot in it had one still (seed 203, state 69.3, again 33.1): there was
-/// no room for another snapshot.
+/// The directory of the snapshot had lost its name on the disk, and the snapshot in it had one still (seed 203, state
+/// 69.3, again 33.1): there was no room for another snapshot.
 #[test]
 fn the_snapshot_of_a_check_that_crashed_is_removed() {
     let mut looked = 0;
@@ -518,7 +520,8 @@ fn what_is_worse_is_for_the_full_check() {
     assert_eq!(marks, [false, false, true]);
 }
 
-/// One that ends early leaves the file system as one that has crashed; and one that was unmounted has nothing to give back.
+/// One that ends early leaves the file system as one that has crashed; and one that was unmounted has nothing to give
+/// back.
 #[test]
 fn an_interrupted_check_is_made_again() {
     let store = Arc::new(Mutex::new(some_crash()));

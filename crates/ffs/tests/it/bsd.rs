@@ -1,5 +1,5 @@
-//! Every field of superblock, copies and groups that the fsck_ffs of FreeBSD and NetBSD look at: what we make, age, copy into and
-//! repair has them as they want them, and our fsck sees to each.
+//! Every field of superblock, copies and groups that the fsck_ffs of FreeBSD and NetBSD look at: what we make, age,
+//! copy into and repair has them as they want them, and our fsck sees to each.
 
 use crate::bsd_fsck;
 use crate::common::{makefs, sample_tree};

@@ -1,8 +1,9 @@
-//! What the fsck_ffs of FreeBSD 14 and of NetBSD ask of a superblock, its copies, the groups, and (`bsd_files.rs`) of inodes, blocks and
-//! names, worked out again from the bytes alone: nothing of the crate under test is used to read them.
+//! What the fsck_ffs of FreeBSD 14 and of NetBSD ask of a superblock, its copies, the groups, and (`bsd_files.rs`) of
+//! inodes, blocks and names, worked out again from the bytes alone: nothing of the crate under test is used to read
+//! them.
 //!
-//! FreeBSD: `validate_sblock` (ffs_subr.c), `check_cgmagic` (fsutil.c), `checkinode` (pass1.c), pass5.c. NetBSD: `setup` and
-//! `cmpsblks` (setup.c), pass5.c.
+//! FreeBSD: `validate_sblock` (ffs_subr.c), `check_cgmagic` (fsutil.c), `checkinode` (pass1.c), pass5.c. NetBSD:
+//! `setup` and `cmpsblks` (setup.c), pass5.c.
 
 pub mod files;
 

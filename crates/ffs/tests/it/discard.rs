@@ -1,4 +1,5 @@
-//! Discards of the Fast File System: a disk that loses what is discarded at once still has every file, and free space is free on it.
+//! Discards of the Fast File System: a disk that loses what is discarded at once still has every file, and free space
+//! is free on it.
 
 use device::fixed::FixedDevice;
 use ffs::mkfs::{MkfsOptions, mkfs};

@@ -1,5 +1,5 @@
-//! File systems made again from their free-space maps: just the same is free, every checker finds them sound, and files are written
-//! into what is free as into any other.
+//! File systems made again from their free-space maps: just the same is free, every checker finds them sound, and files
+//! are written into what is free as into any other.
 
 use crate::common::{foreign_images, makefs, sample_tree};
 use crate::live::{Case, Run, cases};
@@ -60,7 +60,8 @@ fn emptied_is_as_newly_made() {
     }
 }
 
-/// A superblock of which any word is anything is refused, or made sound. Found by fuzzing: a number of pointers of 0 stayed as it was.
+/// A superblock of which any word is anything is refused, or made sound. Found by fuzzing: a number of pointers of 0
+/// stayed as it was.
 #[test]
 fn what_a_superblock_says_of_itself_is_put_right() {
     let mut made = 0;
@@ -85,7 +86,8 @@ fn what_a_superblock_says_of_itself_is_put_right() {
     assert!(made > 500, "{made} of them were made");
 }
 
-/// Every other fragment is used, of all groups and then, without a whole block anywhere for directories, of the last one only.
+/// Every other fragment is used, of all groups and then, without a whole block anywhere for directories, of the last
+/// one only.
 #[test]
 fn held_in_small_pieces() {
     let options = MkfsOptions { density: Some(1024), ..MkfsOptions::new(Version::Ufs1, 6 << 20) };
@@ -146,7 +148,8 @@ fn the_form_in_files_and_what_is_wrong_with_it() {
         for (message, part) in refused {
             assert!(message.contains(part), "{message}");
         }
-        // A fuzzer's finding (00 2f ca ec 0b bc): the summaries of groups lie among what is free, and then files got their place.
+        // A fuzzer's finding (00 2f ca ec 0b bc): the summaries of groups lie among what is free, and then files got
+        // their place.
         let moved = |v: &mut serde_json::Value| {
             let mut bytes = v["superblock"].as_str().unwrap().to_owned();
             // The lowest byte of csaddr, where UFS1 had it and where both have it now.
@@ -158,7 +161,8 @@ fn the_form_in_files_and_what_is_wrong_with_it() {
         };
         let message = changed(&moved);
         assert!(message.contains("summaries"), "{message}");
-        // A fuzzer's finding (86 3b 2a 3b e8 ...): copies of the superblock, written last, wiped out the groups behind them.
+        // A fuzzer's finding (86 3b 2a 3b e8 ...): copies of the superblock, written last, wiped out the groups behind
+        // them.
         let close = |v: &mut serde_json::Value| {
             let mut bytes = v["superblock"].as_str().unwrap().to_owned();
             // sblkno becomes the last fragment before cblkno.

@@ -117,8 +117,8 @@ fn options_that_make_no_file_system() {
     }
 }
 
-/// Asked for the same, mkfs and makefs lay out the same: every field of the superblock and of a group's header, but for what the
-/// two hold and when they were made, and fields that makefs leaves empty.
+/// Asked for the same, mkfs and makefs lay out the same: every field of the superblock and of a group's header, but for
+/// what the two hold and when they were made, and fields that makefs leaves empty.
 #[test]
 fn the_layout_is_that_of_makefs() {
     let Some(program) = tool(Tool::Makefs) else { return };

@@ -68,8 +68,8 @@ fn options() -> MkfsOptions {
     MkfsOptions { bsize: BSIZE, fsize: 1024, ..MkfsOptions::new(Version::Ufs1, 6 << 20) }
 }
 
-/// A directory that leads to another's blocks gets copies: a file of 20,001 names has 40,002. Each pass set its count to 32,767 and called
-/// it wrong again.
+/// A directory that leads to another's blocks gets copies: a file of 20,001 names has 40,002. Each pass set its count
+/// to 32,767 and called it wrong again.
 #[test]
 fn no_file_keeps_more_names_than_can_be_counted() {
     let scratch = tempfile::tempdir().unwrap();
@@ -139,7 +139,8 @@ fn fragments_are_copied_to_fragments() {
     assert_eq!(content(&store, "/t/third"), [b'3'; 2500]);
 }
 
-/// On a disk where not a fragment is free, an empty file that damage made a directory: each of eight passes said that it had been filled.
+/// On a disk where not a fragment is free, an empty file that damage made a directory: each of eight passes said that
+/// it had been filled.
 #[test]
 fn a_directory_of_nothing_is_cleared_where_there_is_no_room() {
     let scratch = tempfile::tempdir().unwrap();
@@ -172,7 +173,8 @@ fn what_has_no_room_takes_no_inode() {
     assert_eq!((again.problem_count, again.unrepaired), (1, 1), "{:?}", again.problems);
 }
 
-/// The root is a file, and there is no room for another: its inode was copied and stayed, and the two had the same blocks.
+/// The root is a file, and there is no room for another: its inode was copied and stayed, and the two had the same
+/// blocks.
 #[test]
 fn a_root_that_is_a_file_stays_one_where_there_is_no_room() {
     let scratch = tempfile::tempdir().unwrap();

@@ -1,4 +1,5 @@
-//! Copying into images: what comes out again is what went in, nothing that was there is lost, and every checker is content.
+//! Copying into images: what comes out again is what went in, nothing that was there is lost, and every checker is
+//! content.
 
 use crate::bsd_fsck;
 use crate::common::{Thing, foreign_images, sample_tree, tree};
@@ -257,8 +258,8 @@ fn failures_lose_nothing() {
     .unwrap();
 }
 
-/// A process that another thread forked in the middle of an edit holds the image's open file until it executes its program:
-/// the next edit found the image locked.
+/// A process that another thread forked in the middle of an edit holds the image's open file until it executes its
+/// program: the next edit found the image locked.
 #[test]
 fn a_lock_ends_with_its_edit() {
     let scratch = tempfile::tempdir().unwrap();
@@ -275,7 +276,8 @@ fn a_lock_ends_with_its_edit() {
     edit(&path, Edit::InPlace, |store| Ok::<_, FfsError>((store, ()))).unwrap();
 }
 
-/// A process that is killed in the middle of writing in place leaves what fsck makes whole, with all that was there before.
+/// A process that is killed in the middle of writing in place leaves what fsck makes whole, with all that was there
+/// before.
 #[test]
 fn an_interrupted_copy_in_place_is_repaired() {
     let scratch = tempfile::tempdir().unwrap();

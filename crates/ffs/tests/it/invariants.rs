@@ -1,15 +1,15 @@
 //! A repair never makes things worse. Images are damaged by class, by seed; of each must hold after its repair:
 //!
-//! * (a) A file whose inode, indirect blocks and data the damage did not touch has the same bytes and attributes; and the same name
-//!   if the directories above it were not touched either.
+//! * (a) A file whose inode, indirect blocks and data the damage did not touch has the same bytes and attributes; and
+//!   the same name if the directories above it were not touched either.
 //! * (b) The image is clean for the independent check of its bytes (`common/bsd.rs`).
 //! * (c) Everything that has a name can be read and copied out.
 //! * (d) A repair of the repair changes nothing.
-//! * (e) What BSD's rule keeps is kept: a file with a link whose size, block count and pointers agree in the damaged image, and which
-//!   shares no block with another such file, has what it had.
+//! * (e) What BSD's rule keeps is kept: a file with a link whose size, block count and pointers agree in the damaged
+//!   image, and which shares no block with another such file, has what it had.
 //!
-//! What was touched, and what agrees, is worked out from the bytes by the same independent parser. 2,000 images; a failing seed is
-//! printed. `FSAGE_FFS_INVARIANTS=FROM..TO` runs other seeds.
+//! What was touched, and what agrees, is worked out from the bytes by the same independent parser. 2,000 images; a
+//! failing seed is printed. `FSAGE_FFS_INVARIANTS=FROM..TO` runs other seeds.
 
 use crate::bsd_fsck;
 use crate::bsd_fsck::Bytes;
@@ -546,8 +546,8 @@ fn a_superblock_belongs_where_it_is() {
     holds(96_042);
 }
 
-/// A stray pointer to extended attributes was counted, so that a block count that agreed with the size seemed not to; and a block in the middle of a file
-/// kept only the fragments that nobody else had.
+/// A stray pointer to extended attributes was counted, so that a block count that agreed with the size seemed not to;
+/// and a block in the middle of a file kept only the fragments that nobody else had.
 #[test]
 fn what_is_cleared_is_in_no_count() {
     holds(53_403);

@@ -259,8 +259,9 @@ fn a_log_that_cannot_be_is_refused() {
     }
 }
 
-/// Seeded damage in the log and in what the superblock says of it: an error that names a place, or a log that ends earlier; never a
-/// panic, and never something that the full check cannot put right. `FSAGE_FFS_SEEDS=FROM..TO` runs those seeds alone.
+/// Seeded damage in the log and in what the superblock says of it: an error that names a place, or a log that ends
+/// earlier; never a panic, and never something that the full check cannot put right. `FSAGE_FFS_SEEDS=FROM..TO` runs
+/// those seeds alone.
 #[test]
 fn whatever_stands_in_a_log_is_forgiven() {
     for (layout, base) in LAYOUTS.map(|layout| (layout, used(layout).crashed())) {

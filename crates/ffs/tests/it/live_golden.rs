@@ -1,6 +1,7 @@
-//! Where everything lies, and when everything was done, after the same calls under every combination of policies: as it was
-//! recorded before the allocator and the kernel were made faster. Whatever makes them faster must leave these numbers alone.
-//! A change that is *meant* to alter an allocation or a time replaces them; the failing test prints the new table.
+//! Where everything lies, and when everything was done, after the same calls under every combination of policies: as it
+//! was recorded before the allocator and the kernel were made faster. Whatever makes them faster must leave these
+//! numbers alone. A change that is *meant* to alter an allocation or a time replaces them; the failing test prints the
+//! new table.
 
 use device::fixed::{Choice, FixedDevice};
 use ffs::mkfs::MkfsOptions;

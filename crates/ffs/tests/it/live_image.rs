@@ -1,5 +1,6 @@
-//! What the kernel writes block by block over months of calls is, after unmounting, byte for byte what the file system's structures
-//! stored at once are: every policy, both formats, both byte orders, fragments and indirect blocks, disks that fill up.
+//! What the kernel writes block by block over months of calls is, after unmounting, byte for byte what the file
+//! system's structures stored at once are: every policy, both formats, both byte orders, fragments and indirect blocks,
+//! disks that fill up.
 
 use crate::bsd_fsck;
 use crate::lab::{Aged, age};

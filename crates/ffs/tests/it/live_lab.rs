@@ -95,8 +95,8 @@ fn what_processes_wrote_is_on_the_disk() {
     assert!(noorder_ns < conventional_ns, "{noorder_ns} against {conventional_ns}");
 }
 
-/// Links that were to be dropped with a directory's `..` were kept on the disk for ever when that went back to where the disk has it (an ager under
-/// Soft Updates).
+/// Links that were to be dropped with a directory's `..` were kept on the disk for ever when that went back to where
+/// the disk has it (an ager under Soft Updates).
 #[test]
 fn links_that_wait_for_a_parent_go_when_it_goes_back() {
     let (mut lab, disk) = mounted("softdep");

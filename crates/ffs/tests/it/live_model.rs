@@ -1,8 +1,9 @@
-//! Random operations on a live file system and on a reference of maps and vectors, on small disks that fill up: every block and
-//! fragment size, both formats and byte orders, every policy. After each run everything is counted anew, the image is
-//! written out, checked by fsck, read back by the reader, compared, and mounted again.
+//! Random operations on a live file system and on a reference of maps and vectors, on small disks that fill up: every
+//! block and fragment size, both formats and byte orders, every policy. After each run everything is counted anew, the
+//! image is written out, checked by fsck, read back by the reader, compared, and mounted again.
 //!
-//! `FSAGE_FFS_MODEL_OPERATIONS=1000000 cargo test --release -p fsage-ffs --test it live_model::` runs more of them per case.
+//! `FSAGE_FFS_MODEL_OPERATIONS=1000000 cargo test --release -p fsage-ffs --test it live_model::` runs more of them per
+//! case.
 
 use crate::live::{every_case, run_all};
 use ffs::mkfs::{MkfsOptions, mkfs};

@@ -461,8 +461,8 @@ fn dips_at_two_blocks_and_at_thirteen() {
     }
 }
 
-/// Blocks that a cache under pressure wants clean, and of which something would be left out, are not written again and again: what they wait for is. What
-/// No Order writes is the measure.
+/// Blocks that a cache under pressure wants clean, and of which something would be left out, are not written again and
+/// again: what they wait for is. What No Order writes is the measure.
 #[test]
 fn a_full_cache_does_not_write_what_would_be_left_out() {
     let writes = |mode: &str| {

@@ -1,5 +1,5 @@
-//! File systems from before 4.4BSD: narrow fields, 16-bit owners, directories without types, groups with fixed tables. No system
-//! here makes one, so one made by mkfs is put into the old form by the definition of the old structures.
+//! File systems from before 4.4BSD: narrow fields, 16-bit owners, directories without types, groups with fixed tables.
+//! No system here makes one, so one made by mkfs is put into the old form by the definition of the old structures.
 
 use fault::{Fault as _, Kind};
 use ffs::format::{DirFormat, ROOT_INO, RawEntry, fresh_chunk, insert};

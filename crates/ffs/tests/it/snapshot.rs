@@ -16,8 +16,8 @@ pub fn disk(version: Version, endian: Endian, bsize: u32, fsize: u32, size_bytes
     store
 }
 
-/// The first block in use that a snapshot does not show as the disk had it, if there is one. That the superblock is marked as clean in it
-/// is the one difference there may be.
+/// The first block in use that a snapshot does not show as the disk had it, if there is one. That the superblock is
+/// marked as clean in it is the one difference there may be.
 pub fn differs(disk: &MemoryStore, shown: &[u8]) -> Option<String> {
     let image = Image::open(disk.clone(), Search::Standard).unwrap();
     let g = *image.geometry();
@@ -138,7 +138,8 @@ struct Crashes {
     wrong: Option<String>,
 }
 
-/// Takes a snapshot in the midst of operations and crashes at every moment since: either there is none, or it is as it was.
+/// Takes a snapshot in the midst of operations and crashes at every moment since: either there is none, or it is as it
+/// was.
 fn crashes(mode: &str, seed: u64, planted: Planted, steps: u32) -> Crashes {
     let before = disk(Version::Ufs2, Endian::Little, 4096, 1024, 3 << 20);
     let (mut ager, disk) = Ager::start(before, &format!("realloc,{mode}"), seed, planted);

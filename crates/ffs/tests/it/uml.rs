@@ -1,5 +1,5 @@
-//! Linux's own ufs driver, in user-mode Linux, on what mkfs makes and on what fsck has repaired: it mounts them, and every
-//! file, mode and link count is what our reader sees.
+//! Linux's own ufs driver, in user-mode Linux, on what mkfs makes and on what fsck has repaired: it mounts them, and
+//! every file, mode and link count is what our reader sees.
 
 use crate::common::{foreign_images, makefs, run, sample_tree};
 use crate::damage::{Patient, damages};
@@ -103,9 +103,10 @@ echo "@@end"
 poweroff -f
 "#;
 
-/// Executes a command that is told that there are no extended processor registers. The kernel in user mode keeps a process's in a buffer of fixed
-/// size, which is too small where a processor has AMX; without them it saves the others. A filter of system calls says so: EIO for
-/// `ptrace(PTRACE_GETREGSET, _, NT_X86_XSTATE, _)`. What runs in there has to do without the others, then: [`WITHOUT_AVX`].
+/// Executes a command that is told that there are no extended processor registers. The kernel in user mode keeps a
+/// process's in a buffer of fixed size, which is too small where a processor has AMX; without them it saves the others.
+/// A filter of system calls says so: EIO for `ptrace(PTRACE_GETREGSET, _, NT_X86_XSTATE, _)`. What runs in there has to
+/// do without the others, then: [`WITHOUT_AVX`].
 const WITHOUT_XSTATE: &str = r#"
 import ctypes, os, struct, sys
 LOAD, EQUAL, RETURN = 0x20, 0x15, 0x06
@@ -311,8 +312,8 @@ fn linux_reads_what_the_live_file_system_wrote() {
     agrees(&uml, &cases, scratch.path());
 }
 
-/// What a file system with a log leaves when it is unmounted, and what a replay makes of it after a crash. The log itself is a file
-/// like others.
+/// What a file system with a log leaves when it is unmounted, and what a replay makes of it after a crash. The log
+/// itself is a file like others.
 #[test]
 fn linux_reads_what_was_journaled() {
     let Some(uml) = uml() else { return };
@@ -366,8 +367,8 @@ fn clean(case: &Case) {
     assert!(report.is_clean() && report.marked_clean, "{}: {:?}", case.name, report.problems);
 }
 
-/// Disks that processes in the laboratory have aged through every layer of the kernel, some of them until not a byte was to be had:
-/// of ours, of makefs, and of other kernels. What the processes read is what Linux reads.
+/// Disks that processes in the laboratory have aged through every layer of the kernel, some of them until not a byte
+/// was to be had: of ours, of makefs, and of other kernels. What the processes read is what Linux reads.
 #[test]
 fn linux_reads_what_the_laboratory_aged() {
     let Some(uml) = uml() else { return };

@@ -1,7 +1,7 @@
 //! Finds slots of a table by what is in them: an open hash table of eight bytes an entry.
 //!
-//! The keys are in the slots, where whoever looks one up goes next anyway; an entry has only the slot and a part of its key's
-//! hash, so that another slot is hardly ever looked at.
+//! The keys are in the slots, where whoever looks one up goes next anyway; an entry has only the slot and a part of its
+//! key's hash, so that another slot is hardly ever looked at.
 
 /// Slots by key.
 #[derive(Clone, Debug, Default)]
@@ -25,8 +25,8 @@ impl Entry {
     }
 }
 
-/// The hash of a number: the upper half of a product with 2^64 / golden ratio (Knuth, volume 3, section 6.4), the upper bits folded
-/// in before.
+/// The hash of a number: the upper half of a product with 2^64 / golden ratio (Knuth, volume 3, section 6.4), the upper
+/// bits folded in before.
 #[inline]
 pub(crate) fn hash(key: u64) -> u32 {
     ((key ^ (key >> 29)).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32) as u32

@@ -1,8 +1,8 @@
 //! The buffer cache: which blocks are in memory, since when they are dirty, and whether they are on their way.
 //!
-//! It knows of a block that it is there, not what is in it: the file system has its structures in a form of its own, and
-//! what processes wrote is kept beside ([`crate::payload`]) only where somebody will ask for it. Memory is counted in bytes, so a
-//! fragment costs what it is.
+//! It knows of a block that it is there, not what is in it: the file system has its structures in a form of its own,
+//! and what processes wrote is kept beside ([`crate::payload`]) only where somebody will ask for it. Memory is counted
+//! in bytes, so a fragment costs what it is.
 
 mod index;
 mod list;

@@ -11,8 +11,8 @@ pub enum Replacement {
     #[default]
     Lru,
     /// An inactive list for blocks used once and an active one for those used again, which is at most as large as the
-    /// inactive one (Linux since 2.4; Johnson and Shasha's 2Q, VLDB 1994, without the list of ghosts). A scan does not push out what is in
-    /// use.
+    /// inactive one (Linux since 2.4; Johnson and Shasha's 2Q, VLDB 1994, without the list of ghosts). A scan does not
+    /// push out what is in use.
     TwoList,
 }
 

@@ -52,7 +52,8 @@ impl<V: Volume> Lab<V> {
         })
     }
 
-    /// Takes a snapshot for a check beside the work, and opens it: [`Volume::snapshot_to_check`], in virtual time. It goes when it is closed.
+    /// Takes a snapshot for a check beside the work, and opens it: [`Volume::snapshot_to_check`], in virtual time. It
+    /// goes when it is closed.
     ///
     /// # Errors
     /// The file system's.

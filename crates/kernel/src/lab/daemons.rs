@@ -1,5 +1,5 @@
-//! Writing back: the syncer, the flusher that starts when much is dirty, and making room in memory; and the daemon that does
-//! the file system's own work.
+//! Writing back: the syncer, the flusher that starts when much is dirty, and making room in memory; and the daemon that
+//! does the file system's own work.
 
 use super::{Lab, SECOND_NS, delay_ns, percent_of};
 use crate::cache::{CLASSES, Class};
@@ -261,8 +261,8 @@ impl<V: Volume> Lab<V> {
         last.is_some()
     }
 
-    /// Gives up blocks until the cache is within its memory. Dirty blocks that are first to leave are written, and stay for
-    /// another round; only if everything is on its way does the process wait, for the first of it.
+    /// Gives up blocks until the cache is within its memory. Dirty blocks that are first to leave are written, and stay
+    /// for another round; only if everything is on its way does the process wait, for the first of it.
     pub(super) fn make_room(&mut self) {
         let mut passed = 0;
         let mut batch = std::mem::take(&mut self.daemons.batch);

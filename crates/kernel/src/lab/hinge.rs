@@ -180,8 +180,8 @@ impl<V: Volume> FileSystem for Lab<V> {
 }
 
 impl<V: Volume> Lab<V> {
-    /// Does something that costs no time and leaves no program: looking, not using. The cache may have changed, as if everything
-    /// had been there.
+    /// Does something that costs no time and leaves no program: looking, not using. The cache may have changed, as if
+    /// everything had been there.
     fn untimed<T>(&mut self, look: impl FnOnce(&mut Self) -> Result<T, Errno>) -> Result<T, Errno> {
         self.begin();
         let counters = self.cx.cache.counters;

@@ -58,7 +58,8 @@ pub struct Setup {
 pub enum LabError {
     /// The file system does not fit.
     #[error(
-        "the file system has {needed_bytes} bytes, the device {there_bytes}: take a larger drive or a smaller file system"
+        "the file system has {needed_bytes} bytes, the device {there_bytes}: take a larger drive or a smaller file \
+         system"
     )]
     DeviceTooSmall { needed_bytes: u64, there_bytes: u64 },
     /// The file system cannot be mounted.
@@ -128,8 +129,9 @@ impl<V: Volume> Lab<V> {
         }
     }
 
-    /// Another laboratory in just this state, its clock, caches and device among it: the same calls take the same time on either. `None`
-    /// while somebody has its writes logged, who would not see those of the other; and where the bytes lie in a file that is written.
+    /// Another laboratory in just this state, its clock, caches and device among it: the same calls take the same time
+    /// on either. `None` while somebody has its writes logged, who would not see those of the other; and where the
+    /// bytes lie in a file that is written.
     pub fn duplicate(&self) -> Option<Lab<V>> {
         if self.engine.log.is_some() {
             return None;
@@ -219,8 +221,8 @@ impl<V: Volume> Lab<V> {
         self.engine.log.as_mut().map(std::mem::take).unwrap_or_default()
     }
 
-    /// Sends every step through the queue of events, without the short cut for one process on an idle disk: slower, and the same to
-    /// the nanosecond.
+    /// Sends every step through the queue of events, without the short cut for one process on an idle disk: slower, and
+    /// the same to the nanosecond.
     pub fn always_queue(&mut self) {
         self.engine.always_queue = true;
     }

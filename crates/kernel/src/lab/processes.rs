@@ -57,8 +57,8 @@ impl<V: Volume> Lab<V> {
         Ok(())
     }
 
-    /// The processes get no further. Requests that their programs have not handed over yet are, so that nobody waits for
-    /// them for ever.
+    /// The processes get no further. Requests that their programs have not handed over yet are, so that nobody waits
+    /// for them for ever.
     fn abandon(&mut self, running: &[Running<'_>]) {
         for number in 0..running.len() as u32 {
             self.engine.hand_over_rest(&mut self.cx, ActorId(number));

@@ -38,8 +38,8 @@ pub(super) struct Start<'p> {
 }
 
 impl<V: Volume> Lab<V> {
-    /// Checks a path as a mounted system's handle does, before any system call: it stays below the root by its text. A contained
-    /// one need not: its walk stays there.
+    /// Checks a path as a mounted system's handle does, before any system call: it stays below the root by its text. A
+    /// contained one need not: its walk stays there.
     pub(super) fn start<'p>(&self, at: At<'p>) -> Result<Start<'p>, Errno> {
         let (dir, depth) = match at.dir {
             None => (None, 0),
@@ -80,8 +80,8 @@ impl<V: Volume> Lab<V> {
         self.walk_to_parent(start.dir, start.path, &mut 0)
     }
 
-    /// The same for opening: the last component's links are followed if it is a link. A path to create that ends in a slash
-    /// is refused as it stands, so its links are not looked at.
+    /// The same for opening: the last component's links are followed if it is a link. A path to create that ends in a
+    /// slash is refused as it stands, so its links are not looked at.
     pub(super) fn resolve_for_open<'p>(
         &mut self,
         start: Start<'p>,

@@ -371,7 +371,8 @@ fn walks_that_would_leave(fs: &mut dyn FileSystem) -> Vec<String> {
     found
 }
 
-/// The laboratory's own walk against the kernel's: as root in a thread with a root directory of its own, else by openat2.
+/// The laboratory's own walk against the kernel's: as root in a thread with a root directory of its own, else by
+/// openat2.
 #[test]
 fn contained_walks_end_where_the_kernels_do() {
     let dir = tempfile::tempdir().unwrap();

@@ -52,7 +52,8 @@ fn op() -> impl Strategy<Value = Op> {
     let name = 0..NAMES.len();
     let offset = 0..20 * BLOCK;
     prop_oneof![
-        6 => (name.clone(), offset.clone(), 1..6 * BLOCK, any::<u8>(), any::<bool>(), prop::bool::weighted(0.1)).prop_map(
+        6 => (name.clone(), offset.clone(), 1..6 * BLOCK, any::<u8>(), any::<bool>(),
+            prop::bool::weighted(0.1)).prop_map(
             |(name, offset, len, fill, append, sync)| Op::Write { name, offset, len, fill, append, sync }
         ),
         2 => (name.clone(), 0..20 * BLOCK).prop_map(|(name, len)| Op::Truncate { name, len }),
@@ -215,7 +216,8 @@ proptest! {
     }
 }
 
-/// A block that is changed while it is being read, in the same call, was given up with the change when memory was short.
+/// A block that is changed while it is being read, in the same call, was given up with the change when memory was
+/// short.
 #[test]
 fn a_block_changed_while_it_is_read_is_not_lost() {
     let volume = MemVolume::new(BLOCKS * BLOCK, BLOCK as u32, 9, Metadata::Delayed);

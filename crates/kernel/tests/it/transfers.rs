@@ -80,7 +80,8 @@ fn cold_file(lab: &mut kernel::Lab<MemVolume>, blocks: u64, block_bytes: u64) ->
 #[test]
 fn sequential_reads_double_the_window_as_4_4bsd_does() {
     let (mut lab, asked) = noting_lab(volume(64 * MB, Metadata::Delayed), fixed(), free_machine(8 * MB));
-    // Twelve blocks have direct pointers; all others are found through an indirect block, so the request for that shows.
+    // Twelve blocks have direct pointers; all others are found through an indirect block, so the request for that
+    // shows.
     let (fd, from) = cold_file(&mut lab, 12, BLOCK);
     blocks_asked(&asked, 0, BLOCK);
     let mut each = Vec::new();

@@ -1,8 +1,8 @@
 //! Around a mounted btrfs: chunks, device space and free space from its trees (`BTRFS_IOC_TREE_SEARCH_V2`, root only).
 //!
 //! FIEMAP gives btrfs's logical addresses. The chunk tree says where on which device each chunk of them is. Addresses
-//! are translated where that has one meaning: a single device, and profiles that keep a chunk in one piece (single, DUP, RAID1
-//! and its kin; the first copy). Otherwise they stay logical and the survey says so.
+//! are translated where that has one meaning: a single device, and profiles that keep a chunk in one piece (single,
+//! DUP, RAID1 and its kin; the first copy). Otherwise they stay logical and the survey says so.
 //!
 //! Free space is that inside data block groups, from the free space tree, or where there is none from the gaps of the
 //! extent tree. Device space that belongs to no chunk yet is counted apart.

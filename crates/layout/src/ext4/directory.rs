@@ -68,8 +68,8 @@ impl Mapper<'_> {
                     // dx_root: after `.` and `..` (12 bytes each), four reserved bytes, then the hash version.
                     *version = u8_at(&block, 28);
                 }
-                // The nodes of a hash tree end in a checksum of another form, and may keep the tail of the leaf they once
-                // were: the root is the first block, and every other node begins with one empty entry.
+                // The nodes of a hash tree end in a checksum of another form, and may keep the tail of the leaf they
+                // once were: the root is the first block, and every other node begins with one empty entry.
                 let node = first || record_len(u16_at(&block, 4), block.len()) == block.len();
                 if !(inode.is(INDEX) && node) {
                     self.check_tail(inode, &block, at_byte)?;

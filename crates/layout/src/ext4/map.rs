@@ -15,8 +15,8 @@ const DEPTH_MAX: u16 = 5;
 const WRITTEN_MAX: u16 = 32768;
 const ENTRY: usize = 12;
 
-/// How much may still be read before the image must be looping: no file system has more mapping blocks, or (without shared
-/// blocks) more mapped blocks, than blocks.
+/// How much may still be read before the image must be looping: no file system has more mapping blocks, or (without
+/// shared blocks) more mapped blocks, than blocks.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Budget {
     metadata_blocks: u64,

@@ -15,7 +15,8 @@ pub struct Span {
     pub len_bytes: u64,
 }
 
-/// A map being made. What lies beyond its end makes it twice as long, so that a size that was not known exactly does no harm.
+/// A map being made. What lies beyond its end makes it twice as long, so that a size that was not known exactly does no
+/// harm.
 #[derive(Clone, Debug)]
 pub(crate) struct MapBuilder {
     order: MapOrder,
@@ -241,7 +242,8 @@ mod tests {
     proptest! {
         /// Whatever the guess of the size, no byte is lost or counted twice.
         #[test]
-        fn sums_are_kept(guess in 1u64..5000, order in 0u8..5, pieces in proptest::collection::vec((1u64..300, any::<bool>()), 1..50)) {
+        fn sums_are_kept(guess in 1u64..5000, order in 0u8..5,
+            pieces in proptest::collection::vec((1u64..300, any::<bool>()), 1..50)) {
             let mut map = builder(order, guess);
             let (mut at, mut files, mut free) = (0, 0, Vec::new());
             for (len, is_free) in pieces {

@@ -1,4 +1,5 @@
-//! Which bytes several files share have been counted already: so that a block with three owners is one block on the map.
+//! Which bytes several files share have been counted already: so that a block with three owners is one block on the
+//! map.
 
 use std::collections::BTreeMap;
 

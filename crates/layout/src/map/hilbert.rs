@@ -1,14 +1,14 @@
 //! Hilbert's curve: a way through a square of 2^k by 2^k cells that visits each once, each beside the one before it.
 //!
-//! Addresses laid along it keep their neighbourhood in two dimensions, so that a contiguous piece of a disk is a compact
-//! patch. The curve begins at (0, 0) and ends at (2^k - 1, 0). Method: Hilbert 1891; the loop is the usual one by quadrants,
-//! from the least significant pair of bits up.
+//! Addresses laid along it keep their neighbourhood in two dimensions, so that a contiguous piece of a disk is a
+//! compact patch. The curve begins at (0, 0) and ends at (2^k - 1, 0). Method: Hilbert 1891; the loop is the usual one
+//! by quadrants, from the least significant pair of bits up.
 
 /// The largest order with which positions fit 32 bits.
 pub const ORDER_MAX: u8 = 31;
 
-/// The cell `index` steps along the curve of an order, as (column, row). `index` is taken modulo 4^order; an order above
-/// [`ORDER_MAX`] is taken as that.
+/// The cell `index` steps along the curve of an order, as (column, row). `index` is taken modulo 4^order; an order
+/// above [`ORDER_MAX`] is taken as that.
 pub fn position(order: u8, index: u64) -> (u32, u32) {
     let (mut x, mut y) = (0u32, 0u32);
     for level in 0..u32::from(order.min(ORDER_MAX)) {

@@ -1,11 +1,14 @@
-//! The map: a disk cut into equal cells in address order, and for each how much of it is files, free, and when its files were
-//! written. Made during the survey from the extents that the scores are made from; drawn along [Hilbert's curve](hilbert).
+//! The map: a disk cut into equal cells in address order, and for each how much of it is files, free, and when its
+//! files were written. Made during the survey from the extents that the scores are made from; drawn along [Hilbert's
+//! curve](hilbert).
 //!
-//! Three parts make a cell: **files** (placed blocks of the surveyed regular files, written or preallocated), **free** (as the
-//! file system's own list has it), and the **rest**: metadata, directories, files outside the surveyed directory, second copies,
-//! and whatever has no known place. Bytes are exact: over all cells they sum to the survey's own figures.
+//! Three parts make a cell: **files** (placed blocks of the surveyed regular files, written or preallocated), **free**
+//! (as the file system's own list has it), and the **rest**: metadata, directories, files outside the surveyed
+//! directory, second copies, and whatever has no known place. Bytes are exact: over all cells they sum to the survey's
+//! own figures.
 //!
-//! Memory is bounded by the number of cells and, where files share blocks, by a list of shared ranges of bounded length.
+//! Memory is bounded by the number of cells and, where files share blocks, by a list of shared ranges of bounded
+//! length.
 
 mod builder;
 mod claimed;
@@ -74,7 +77,8 @@ impl From<MapOrder> for u8 {
     }
 }
 
-/// Where each kind of bytes lies. Cell `i` of `n` covers the addresses from `start + ceil(i * span / n)` up to the next cell's.
+/// Where each kind of bytes lies. Cell `i` of `n` covers the addresses from `start + ceil(i * span / n)` up to the next
+/// cell's.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Map {
     /// How fine it is.
@@ -87,8 +91,8 @@ pub struct Map {
     pub file_bytes: Vec<u64>,
     /// Free bytes in each cell, or why they are not known: then what is not files may be free.
     pub free_bytes: Available<Vec<u64>>,
-    /// When the files in each cell were last modified: the mean over their bytes, nanoseconds since the epoch; none where
-    /// there are none.
+    /// When the files in each cell were last modified: the mean over their bytes, nanoseconds since the epoch; none
+    /// where there are none.
     pub written_unix_ns: Vec<Option<i64>>,
     /// Of the free bytes, those of a device that no chunk has been given (btrfs).
     pub unallocated_bytes: u64,

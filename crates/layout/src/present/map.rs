@@ -25,7 +25,8 @@ pub struct Panel<'a> {
     pub age: Box<dyn Fn(i64) -> f64 + 'a>,
 }
 
-/// Maps side by side, in one scale of ages titled `age_title`; the lightest colour is the newest where `new_is_high`, else the oldest.
+/// Maps side by side, in one scale of ages titled `age_title`; the lightest colour is the newest where `new_is_high`,
+/// else the oldest.
 pub fn maps(document: &mut Document, panels: &[Panel<'_>], age_title: &str, new_is_high: bool) {
     if panels.is_empty() {
         return;
@@ -45,8 +46,8 @@ fn described(panels: &[Panel<'_>]) -> String {
         _ => sizes.join(" and "),
     };
     format!(
-        "Addresses run along Hilbert's curve from the top left corner to the top right: what lies together on disk lies \
-         together here. A cell is {size}."
+        "Addresses run along Hilbert's curve from the top left corner to the top right: what lies together on disk \
+         lies together here. A cell is {size}."
     )
 }
 
@@ -129,7 +130,8 @@ fn plot(panels: &[Panel<'_>], age_title: &str, new_is_high: bool) -> Plot {
     let colour = json!({
         "field": "a", "type": "quantitative",
         "scale": { "scheme": "viridis", "domain": [0, high], "reverse": !new_is_high, "clamp": true },
-        "legend": { "title": age_title, "orient": "bottom", "gradientLength": 300, "gradientThickness": 12, "titleLimit": 400,
+        "legend": { "title": age_title, "orient": "bottom", "gradientLength": 300, "gradientThickness": 12,
+            "titleLimit": 400,
                     "format": if high >= 10.0 { ",.0f" } else { ".2~f" } },
     });
     let squares: Vec<Value> = panels
@@ -158,8 +160,8 @@ fn plot(panels: &[Panel<'_>], age_title: &str, new_is_high: bool) -> Plot {
 const FRAMES_MAX: usize = 24;
 const FRAMES_SIDE_MAX: u32 = 64;
 
-/// One map with a slider that goes from the first panel to the last; of many, evenly spaced ones. Nothing of fewer than three, which stand
-/// beside each other.
+/// One map with a slider that goes from the first panel to the last; of many, evenly spaced ones. Nothing of fewer than
+/// three, which stand beside each other.
 pub fn over_time(document: &mut Document, panels: &[Panel<'_>], age_title: &str, new_is_high: bool) {
     if panels.len() > 2 {
         let frames = panels.len().min(FRAMES_MAX);
@@ -195,11 +197,16 @@ fn slider(panels: &[&Panel<'_>], age_title: &str, new_is_high: bool) -> Plot {
         }
         encoding
     };
-    let opacity = |field: &str| json!({ "field": field, "type": "quantitative", "legend": null, "scale": { "domain": [0, 100], "range": [0.1, 1] } });
+    let opacity = |field: &str| {
+        json!({ "field": field, "type": "quantitative", "legend": null,
+            "scale": { "domain": [0, 100], "range": [0.1, 1] } })
+    };
     let colour = json!({
         "field": "a", "type": "quantitative",
-        "scale": { "scheme": "viridis", "domain": [0, if high > 0.0 { high } else { 1.0 }], "reverse": !new_is_high, "clamp": true },
-        "legend": { "title": age_title, "orient": "bottom", "gradientLength": 220, "gradientThickness": 12, "titleLimit": 300 },
+        "scale": { "scheme": "viridis", "domain": [0, if high > 0.0 { high } else { 1.0 }], "reverse": !new_is_high,
+            "clamp": true },
+        "legend": { "title": age_title, "orient": "bottom", "gradientLength": 220, "gradientThickness": 12,
+            "titleLimit": 300 },
     });
     let tooltip = json!([
         { "field": "f", "type": "quantitative", "title": "files, %" },
@@ -219,7 +226,8 @@ fn slider(panels: &[&Panel<'_>], age_title: &str, new_is_high: bool) -> Plot {
         "width": PIXELS, "height": PIXELS,
         "view": { "fill": "#d9d9d9" },
         "data": { "values": rows, "format": { "type": "csv", "parse":
-            { "t": "number", "x": "number", "y": "number", "i": "number", "f": "number", "o": "number", "a": "number" } } },
+            { "t": "number", "x": "number", "y": "number", "i": "number", "f": "number", "o": "number",
+                "a": "number" } } },
         "transform": [shown, { "calculate": "datum.x + 1", "as": "X" }, { "calculate": "datum.y + 1", "as": "Y" }],
         "layer": [
             { "transform": [{ "filter": "datum.o > 0" }], "mark": { "type": "rect", "color": "#6b6b6b" },
@@ -228,7 +236,8 @@ fn slider(panels: &[&Panel<'_>], age_title: &str, new_is_high: bool) -> Plot {
               "encoding": with(json!({ "color": colour, "opacity": opacity("f"), "tooltip": tooltip })) },
         ],
     });
-    let title = "The disk over time: the slider goes from the first survey to the last. Light grey is free, dark grey metadata and all else.";
+    let title = "The disk over time: the slider goes from the first survey to the last. Light grey is free, dark grey \
+        metadata and all else.";
     Plot { title: title.to_owned(), spec }
 }
 
@@ -267,7 +276,8 @@ fn square(title: &str, map: &Map, ages: &[Option<f64>], colour: &Value, pixels: 
     let kinds = |which: &str| {
         json!({ "datum": which, "type": "nominal",
                 "scale": { "domain": ["free", "metadata and all else"], "range": ["#d9d9d9", "#6b6b6b"] },
-                "legend": { "title": null, "orient": "bottom", "symbolType": "square", "symbolOpacity": 1, "labelLimit": 260 } })
+                "legend": { "title": null, "orient": "bottom", "symbolType": "square", "symbolOpacity": 1,
+                    "labelLimit": 260 } })
     };
     let opacity = |field: &str, title: &str| {
         json!({ "field": field, "type": "quantitative", "title": title, "legend": null,
@@ -301,13 +311,14 @@ fn square(title: &str, map: &Map, ages: &[Option<f64>], colour: &Value, pixels: 
               "encoding": { "x": x, "y": y, "fill": kinds("metadata and all else"),
                             "opacity": opacity("o", "metadata and all else, %"), "tooltip": tooltip } },
             { "transform": [{ "filter": "datum.f > 0" }], "mark": cell_mark,
-              "encoding": { "x": x, "y": y, "color": colour, "opacity": opacity("f", "files, %"), "tooltip": tooltip } },
+              "encoding": { "x": x, "y": y, "color": colour, "opacity": opacity("f", "files, %"),
+                  "tooltip": tooltip } },
         ],
     })
 }
 
-/// The maps in characters: a character is two cells of a square, one above the other. 64 columns for one, 32 for each of
-/// several, in pairs.
+/// The maps in characters: a character is two cells of a square, one above the other. 64 columns for one, 32 for each
+/// of several, in pairs.
 fn text(panels: &[Panel<'_>]) -> String {
     let side = if panels.len() > 1 { 32 } else { 64 };
     let mut lines = Vec::new();

@@ -3,8 +3,8 @@
 //! * **Inter-file locality**: for each file with placed data and the file before it in its directory, in the order
 //!   `readdir` gives, how far the start of its data is from the end of the other's.
 //! * **Tree scan**: what a head would travel if a program read every file whole, depth first, entering a
-//!   subdirectory where `readdir` names it (as `grep -r` or `tar` do): the jumps inside files and those between them. Reads
-//!   of inodes, directories and indirect blocks are not in it: where they are cached is not known.
+//!   subdirectory where `readdir` names it (as `grep -r` or `tar` do): the jumps inside files and those between them.
+//!   Reads of inodes, directories and indirect blocks are not in it: where they are cached is not known.
 
 use serde::{Deserialize, Serialize};
 

@@ -1,8 +1,8 @@
 //! One file's extents, brought to a common form and counted.
 //!
 //! File systems cut a contiguous piece into several records (ext4 after 32768 blocks, XFS after 2^21 - 1), and FIEMAP
-//! passes the cuts on or not, depending on what is cached. So an **extent** here is a maximal piece that is contiguous both in
-//! the file and on disk and of one kind (written or not, shared or not), and the records are counted apart.
+//! passes the cuts on or not, depending on what is cached. So an **extent** here is a maximal piece that is contiguous
+//! both in the file and on disk and of one kind (written or not, shared or not), and the records are counted apart.
 
 use crate::scores::score::LayoutScore;
 use posix::Extent;
@@ -128,9 +128,9 @@ impl FileLayout {
         layout
     }
 
-    /// The same of the blocks alone that a file system of blocks and fragments has allocated whole, without the fragments at a file's
-    /// end. A last piece that takes all the fragments of a block is one of them (`ffs_balloc` of 4.4BSD): nothing told
-    /// the allocator that the file would end there.
+    /// The same of the blocks alone that a file system of blocks and fragments has allocated whole, without the
+    /// fragments at a file's end. A last piece that takes all the fragments of a block is one of them (`ffs_balloc` of
+    /// 4.4BSD): nothing told the allocator that the file would end there.
     pub fn of_whole_blocks(extents: &[Extent], size_bytes: u64, block_bytes: u64, fragment_bytes: u64) -> FileLayout {
         let (block_bytes, fragment_bytes) = (block_bytes.max(1), fragment_bytes.max(1));
         let allocated = size_bytes.div_ceil(fragment_bytes).saturating_mul(fragment_bytes);
@@ -199,7 +199,8 @@ mod tests {
         assert_eq!(FileLayout::of(&[extent(0, 7, 2)], 4096).score.value(), Some(1.0));
     }
 
-    /// Blocks of 8 KB in fragments of 1 KB: of a file of 17 KB two are whole, of one of 23.5 KB all three, though the third is not full.
+    /// Blocks of 8 KB in fragments of 1 KB: of a file of 17 KB two are whole, of one of 23.5 KB all three, though the
+    /// third is not full.
     #[test]
     fn a_last_piece_of_all_fragments_is_a_whole_block() {
         let of = |kb: u64, tail: u64| {

@@ -1,8 +1,8 @@
 //! Free space: how much of it is in how large pieces.
 //!
-//! Histogram buckets, mean and extremes are those of `e2freefrag` (e2fsprogs) and of `freesp` of `xfs_db`: bucket k holds
-//! extents of 2^k to 2^(k+1) - 1 bytes. Shares by chunk are given twice: in extents at least that long, and in naturally
-//! aligned chunks of that size (what `e2freefrag -c` calls free chunks, and what a huge allocation can use).
+//! Histogram buckets, mean and extremes are those of `e2freefrag` (e2fsprogs) and of `freesp` of `xfs_db`: bucket k
+//! holds extents of 2^k to 2^(k+1) - 1 bytes. Shares by chunk are given twice: in extents at least that long, and in
+//! naturally aligned chunks of that size (what `e2freefrag -c` calls free chunks, and what a huge allocation can use).
 
 use crate::geometry::Groups;
 use crate::scores::{fsperf, zfs};

@@ -5,7 +5,8 @@
 //! data block groups, how many are not 0, and mean, median, 95th and 99th percentile and extremes over *those*.
 //!
 //! Here the groups are whatever the file system has (btrfs data block groups, ext4 block groups, XFS allocation
-//! groups); a free extent that spans groups is cut at their borders. Where no groups are known the whole list is one group.
+//! groups); a free extent that spans groups is cut at their borders. Where no groups are known the whole list is one
+//! group.
 
 use crate::geometry::Groups;
 use posix::FreeExtent;

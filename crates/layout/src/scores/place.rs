@@ -11,7 +11,8 @@ pub struct FreePlace {
     pub bytes: u64,
     /// Of them, free.
     pub free_bytes: u64,
-    /// Of those, in pieces at least as long as was asked for. A piece may reach into other parts of its group, and counts whole.
+    /// Of those, in pieces at least as long as was asked for. A piece may reach into other parts of its group, and
+    /// counts whole.
     pub long_bytes: u64,
     /// Free pieces that begin in the part.
     pub pieces: u64,
@@ -29,8 +30,8 @@ impl FreePlace {
     }
 }
 
-/// Free space by place: `parts` parts of equal length of each group, from its front to its back, all groups taken together. Pieces end at
-/// the groups' borders; those of at least `long_bytes` are long.
+/// Free space by place: `parts` parts of equal length of each group, from its front to its back, all groups taken
+/// together. Pieces end at the groups' borders; those of at least `long_bytes` are long.
 pub fn by_place(free: &[FreeExtent], groups: &Groups, parts: u32, long_bytes: u64) -> Vec<FreePlace> {
     let mut found = vec![FreePlace::default(); parts as usize];
     for group in 0..groups.count() {
@@ -76,7 +77,8 @@ mod tests {
         let free = [(900, 50), (1010, 10), (1090, 220), (1350, 60), (1790, 50)];
         let free = free.map(|(physical_bytes, len_bytes)| FreeExtent { physical_bytes, len_bytes });
         let found = by_place(&free, &groups, 4, 50);
-        // Of the first group: 10 short ones in front, 220 over three quarters, 50 at its end; of the second 10 at its front and its end.
+        // Of the first group: 10 short ones in front, 220 over three quarters, 50 at its end; of the second 10 at its
+        // front and its end.
         let of = |at: usize| (found[at].free_bytes, found[at].long_bytes, found[at].pieces);
         assert_eq!([0, 1, 2, 3].map(of), [(30, 10, 3), (100, 100, 0), (100, 100, 0), (70, 60, 2)]);
         assert!(found.iter().all(|part| part.bytes == 200));

@@ -1,4 +1,5 @@
-//! The layout score (Smith and Seltzer 1996, *A Comparison of FFS Disk Allocation Policies*; 1997, *File System Aging*).
+//! The layout score (Smith and Seltzer 1996, *A Comparison of FFS Disk Allocation Policies*; 1997, *File System
+//! Aging*).
 //!
 //! For a file of n > 1 blocks: the number of its blocks from the second on that directly follow their predecessor on
 //! disk, divided by n - 1. A file of one block or none has no score. The aggregate over files is the sum of the

@@ -2,8 +2,8 @@
 //!
 //! OpenZFS `module/zfs/metaslab.c`: each power-of-two bucket of free segments has a percentage (`zfs_frag_table`), and
 //! a metaslab's fragmentation is their mean weighted by space, in whole per cent, rounded down. A segment weighs as
-//! much as its bucket's lower end, as in ZFS's histogram, which keeps counts only. ZFS takes this per metaslab and averages
-//! over them; here the whole list is taken as one metaslab.
+//! much as its bucket's lower end, as in ZFS's histogram, which keeps counts only. ZFS takes this per metaslab and
+//! averages over them; here the whole list is taken as one metaslab.
 
 use posix::FreeExtent;
 

@@ -42,8 +42,8 @@ impl SeriesWriter {
         Ok(writer)
     }
 
-    /// Takes a series up again at a simulated day: records up to and including that day are kept, later ones, which will
-    /// happen again, are removed from the file. Compare days made by [`day_of`](super::day_of) on both sides.
+    /// Takes a series up again at a simulated day: records up to and including that day are kept, later ones, which
+    /// will happen again, are removed from the file. Compare days made by [`day_of`](super::day_of) on both sides.
     ///
     /// # Errors
     /// As [`Series::load`](super::Series::load), and where the file cannot be shortened.
@@ -91,7 +91,8 @@ impl SeriesWriter {
         let written = self.file.write_all(bytes);
         match written {
             Ok(()) => self.len_bytes = self.len_bytes.saturating_add(bytes.len() as u64),
-            // A part of a record (no space left) must not stand before the next one. The first error is the one to report.
+            // A part of a record (no space left) must not stand before the next one. The first error is the one to
+            // report.
             Err(_) => {
                 let _ = self.file.set_len(self.len_bytes);
                 let _ = self.file.seek(SeekFrom::Start(self.len_bytes));

@@ -1,4 +1,5 @@
-//! Every shape of ext4 that mkfs makes: the image reader against the mounted survey, `filefrag`, `e2freefrag`, `dumpe2fs`.
+//! Every shape of ext4 that mkfs makes: the image reader against the mounted survey, `filefrag`, `e2freefrag`,
+//! `dumpe2fs`.
 
 use crate::common::{Scratch, can_run, filefrag, files_below, fragment, number_after, run, score_by_blocks};
 use layout::{Available, Method, Survey, SurveyOptions, survey};

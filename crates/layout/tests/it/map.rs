@@ -1,4 +1,5 @@
-//! Maps of scratch file systems: against the survey they were made in, and against `filefrag`, `dumpe2fs` and `e2freefrag`.
+//! Maps of scratch file systems: against the survey they were made in, and against `filefrag`, `dumpe2fs` and
+//! `e2freefrag`.
 
 use crate::common::{Scratch, can_run, filefrag, files_below, fragment, number_after, run};
 use layout::{Available, Map, MapOrder, Survey, SurveyOptions, survey};

@@ -1,4 +1,5 @@
-//! Surveys of mounted XFS, btrfs and tmpfs against `filefrag`, `xfs_db` and `btrfs`, and what is said where a figure cannot be had.
+//! Surveys of mounted XFS, btrfs and tmpfs against `filefrag`, `xfs_db` and `btrfs`, and what is said where a figure
+//! cannot be had.
 
 use crate::common::{Scratch, can_run, filefrag, files_below, fragment, number_after, run, score_by_blocks};
 use layout::{AddressSpace, LayoutError, Survey, SurveyOptions, compare, load, save, survey, survey_handle};

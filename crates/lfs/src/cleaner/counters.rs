@@ -45,8 +45,8 @@ impl CleanerCounters {
 }
 
 impl crate::volume::Counters {
-    /// Bytes moved to and from the disk for each byte of new data in the log (Rosenblum and Ousterhout, 1992, section 3.4): 1
-    /// if nothing had to be cleaned.
+    /// Bytes moved to and from the disk for each byte of new data in the log (Rosenblum and Ousterhout, 1992, section
+    /// 3.4): 1 if nothing had to be cleaned.
     pub fn write_cost(&self) -> f64 {
         let new = self.log_bytes.saturating_sub(self.cleaner.written_bytes);
         if new == 0 {

@@ -1,10 +1,10 @@
 //! The cleaner: makes clean segments by moving what is live out of others.
 //!
-//! It works as a daemon, below a low-water mark of clean segments and in idle time, or in the name of a process that has to
-//! wait for room; or not before the log is full, and then until everything worth it is clean (`cleaning=all`). A pass reads a
-//! few segments whole, finds what is live in them (an entry of a segment is live if its file's pointer still leads there),
-//! makes that dirty, and has the segment writer write it, the oldest files first. The segments are empty then, and clean when
-//! both superblocks know that (`checkpoint`).
+//! It works as a daemon, below a low-water mark of clean segments and in idle time, or in the name of a process that
+//! has to wait for room; or not before the log is full, and then until everything worth it is clean (`cleaning=all`). A
+//! pass reads a few segments whole, finds what is live in them (an entry of a segment is live if its file's pointer
+//! still leads there), makes that dirty, and has the segment writer write it, the oldest files first. The segments are
+//! empty then, and clean when both superblocks know that (`checkpoint`).
 
 mod counters;
 mod moving;
@@ -120,7 +120,8 @@ impl Lfs {
         // Told the same share twice, it has one mark, as the cleaner of 4.4BSD: it stops where it would begin.
         let one = low > 0 && self.options.high_percent == self.options.low_percent;
         let high = if one { low } else { share(self.g.nseg, self.options.high_percent).max(low + BETWEEN_MIN) };
-        // On a full disk the fewer are clean, the emptier are the others: both come down alike. But nobody should have to wait.
+        // On a full disk the fewer are clean, the emptier are the others: both come down alike. But nobody should have
+        // to wait.
         let most = self.slack_segments() / 2.0;
         let down = (most / f64::from(high)).min(1.0);
         let low = low.min(((f64::from(low) * down) as u32).max(self.reserve_segments() + 1));
@@ -145,8 +146,9 @@ impl Lfs {
         self.log.clean < below && self.cleaner.idle_since != Some(self.log.taken)
     }
 
-    /// Ends the daemon's round if enough segments are clean. Told when segments become clean, whoever has cleaned them, and before room
-    /// is taken: files that grow or go move the marks. When the daemon is next asked, some may have been taken again.
+    /// Ends the daemon's round if enough segments are clean. Told when segments become clean, whoever has cleaned them,
+    /// and before room is taken: files that grow or go move the marks. When the daemon is next asked, some may have
+    /// been taken again.
     pub(crate) fn rest_if_enough_is_clean(&mut self) {
         if self.cleaner.round != Round::Resting && self.log.clean >= self.high_water() {
             self.cleaner.round = Round::Resting;
@@ -161,8 +163,8 @@ impl Lfs {
         (on && !enough).then_some(self.options.idle_ms.saturating_mul(1_000_000))
     }
 
-    /// A piece of the daemon's work: what has become empty is made clean; segments are read; what was live in them when they
-    /// were there is moved.
+    /// A piece of the daemon's work: what has become empty is made clean; segments are read; what was live in them when
+    /// they were there is moved.
     pub(crate) fn clean_in_background(&mut self, cx: &mut Cx, idle: bool) -> bool {
         let read = std::mem::take(&mut self.cleaner.read);
         if !read.is_empty() {
@@ -231,8 +233,8 @@ impl Lfs {
         self.cleaner.round = Round::Resting;
     }
 
-    /// Cleans in the name of whoever needs room: writes what is dirty, makes clean what is empty, and moves what is live if that
-    /// is not enough. In need, that is where it gains most now, whatever the policy.
+    /// Cleans in the name of whoever needs room: writes what is dirty, makes clean what is empty, and moves what is
+    /// live if that is not enough. In need, that is where it gains most now, whatever the policy.
     pub(crate) fn clean_for_room(&mut self, cx: &mut Cx, need: bool) -> Result<(), Errno> {
         let clean = self.log.clean;
         if self.log.has_emptied() || cx.cache().dirty_bytes() > u64::from(self.g.ssize) / 4 {
@@ -256,10 +258,11 @@ impl Lfs {
         self.checkpoint_twice(cx)
     }
 
-    /// Cleans all that is worth it, in the name of whoever needs room (`cleaning=all`): every segment that was written before.
+    /// Cleans all that is worth it, in the name of whoever needs room (`cleaning=all`): every segment that was written
+    /// before.
     ///
-    /// There is a checkpoint behind a pass only where the log has no room for the next one, or much is dirty: the indirect blocks
-    /// above what moves, which segments have in common, are written once for many of them.
+    /// There is a checkpoint behind a pass only where the log has no room for the next one, or much is dirty: the
+    /// indirect blocks above what moves, which segments have in common, are written once for many of them.
     pub(crate) fn clean_all(&mut self, cx: &mut Cx) -> Result<(), Errno> {
         // Since the last time nothing has been written that could have gone out of use.
         if self.cleaner.swept == Some(self.log.taken) || self.checkpoint_twice(cx).is_err() {

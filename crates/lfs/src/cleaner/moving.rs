@@ -38,8 +38,8 @@ impl Moving {
         self.order.clear();
     }
 
-    /// Something of a file moves that has lain in a segment of this age. `known` is the file's number if it has one; it has
-    /// from now on.
+    /// Something of a file moves that has lain in a segment of this age. `known` is the file's number if it has one; it
+    /// has from now on.
     #[inline]
     pub(super) fn file_moves(&mut self, ino: Ino, known: u32, age_ns: i64) -> u32 {
         if let Some(file) = self.files.get_mut((known as usize).wrapping_sub(1)) {

@@ -1,19 +1,22 @@
-//! Hole-plugging: when the disk is nearly full, live blocks go into the holes of other segments instead of to the end of the log.
+//! Hole-plugging: when the disk is nearly full, live blocks go into the holes of other segments instead of to the end
+//! of the log.
 //!
-//! Cleaning a segment of which a share u is live gains 1-u of a segment for 1+u read and written; near u = 1 that is next to nothing.
-//! The other way (Wilkes, Golding, Staelin and Sullivan, TOCS 14(1), 1996; Matthews, Roselli, Costello, Wang and Anderson, SOSP
+//! Cleaning a segment of which a share u is live gains 1-u of a segment for 1+u read and written; near u = 1 that is
+//! next to nothing. The other way (Wilkes, Golding, Staelin and Sullivan, TOCS 14(1), 1996; Matthews, Roselli,
+//! Costello, Wang and Anderson, SOSP
 //! 1997) empties one segment at the price of a random write for each of its live blocks.
 //!
 //! A hole is a block that a partial segment has and that no file has any more. What goes into it takes its place in the
-//! partial segment too: the summary is written again with the new owner, so that everything that reads segments (a cleaner, a check, other
-//! systems) finds the block. Roll-forward would not, as it only goes on from the end of the log. Therefore:
+//! partial segment too: the summary is written again with the new owner, so that everything that reads segments (a
+//! cleaner, a check, other systems) finds the block. Roll-forward would not, as it only goes on from the end of the
+//! log. Therefore:
 //!
 //! 1. A checkpoint that both superblocks know: what is a hole in memory now is one for any mount.
 //! 2. Blocks are written into holes, then the summaries of their partial segments.
 //! 3. A checkpoint that both superblocks know: files lead to the new places, and the old segment is clean.
 //!
-//! After a crash before the end of 3 the holes are holes again. All that is left of it is that the sum over the first words of a
-//! partial segment with dead blocks may be wrong (`fsck` knows).
+//! After a crash before the end of 3 the holes are holes again. All that is left of it is that the sum over the first
+//! words of a partial segment with dead blocks may be wrong (`fsck` knows).
 
 use super::Seen;
 use crate::checkpoint::IFILE;
@@ -76,8 +79,8 @@ struct Plugging {
 const TARGETS: usize = 128;
 
 impl Holed {
-    /// The FINFOs that describe the blocks as they will be. A hole counts to the file in front of it: whose it was does not matter,
-    /// as no pointer leads there.
+    /// The FINFOs that describe the blocks as they will be. A hole counts to the file in front of it: whose it was does
+    /// not matter, as no pointer leads there.
     fn finfos(&self) -> Vec<Finfo> {
         let mut finfos: Vec<Finfo> = Vec::new();
         let mut owner = self.slots.iter().find_map(|slot| slot.owner).unwrap_or_default();
@@ -136,8 +139,8 @@ impl Plugging {
 }
 
 impl Lfs {
-    /// Whether segments as full as these are left alone, and holes plugged instead. In need, when as many as the log takes are cleaned
-    /// together, only if that gains no more than the checkpoint behind it takes.
+    /// Whether segments as full as these are left alone, and holes plugged instead. In need, when as many as the log
+    /// takes are cleaned together, only if that gains no more than the checkpoint behind it takes.
     pub(super) fn prefers_plugging(&self, victims: &[SegNo], need: bool) -> bool {
         if !self.plugs() {
             return false;
@@ -151,8 +154,8 @@ impl Lfs {
         if need { gained <= self.checkpoint_need_bytes(self.dirty_files() + victims * 64) } else { full }
     }
 
-    /// Empties segments into the holes of others, and makes them clean. Says whether any has become clean, by this or by the
-    /// checkpoint before it.
+    /// Empties segments into the holes of others, and makes them clean. Says whether any has become clean, by this or
+    /// by the checkpoint before it.
     pub(super) fn plug_holes(&mut self, cx: &mut Cx) -> Result<bool, Errno> {
         let clean = self.log.clean;
         if !self.planted.has(Bug::PlugWithoutCheckpoint) {
@@ -231,8 +234,8 @@ impl Lfs {
         true
     }
 
-    /// What is live of a segment and can go into holes: blocks of files and directories, in their order. Inodes, indirect blocks and
-    /// the ifile go with the checkpoint.
+    /// What is live of a segment and can go into holes: blocks of files and directories, in their order. Inodes,
+    /// indirect blocks and the ifile go with the checkpoint.
     fn blocks_to_move(&self, victim: SegNo) -> Vec<Moved> {
         let Some(segment) = self.log.segments.get(victim.0 as usize) else { return Vec::new() };
         let blocks = segment.written.iter().filter(|e| e.lbn >= 0 && e.ino != IFILE.0 && self.is_live(e));
@@ -246,8 +249,8 @@ impl Lfs {
         blocks
     }
 
-    /// The partial segments of a segment with their holes. None if only what is live in it is known, as of one that has been
-    /// there when the file system was mounted.
+    /// The partial segments of a segment with their holes. None if only what is live in it is known, as of one that has
+    /// been there when the file system was mounted.
     fn find_holes(&self, plugging: &mut Plugging, number: SegNo) {
         let Some(segment) = self.log.segments.get(number.0 as usize).filter(|segment| segment.tiled) else { return };
         let first = plugging.partials.len();
@@ -362,7 +365,8 @@ impl Lfs {
         summary.encode(&self.g)
     }
 
-    /// Files lead to what was holes; everything else of the segments that are emptied is to be written with a checkpoint.
+    /// Files lead to what was holes; everything else of the segments that are emptied is to be written with a
+    /// checkpoint.
     fn lead_to_holes(&mut self, cx: &mut Cx, plugging: &Plugging) {
         for number in &plugging.victims {
             let Some(segment) = self.log.segments.get(number.0 as usize) else { continue };
@@ -416,7 +420,8 @@ impl Lfs {
         self.changed(cx, ino);
     }
 
-    /// What the log needs when the blocks of a segment have gone into holes: for inodes and indirect blocks that change.
+    /// What the log needs when the blocks of a segment have gone into holes: for inodes and indirect blocks that
+    /// change.
     fn bytes_around(&self, cx: &Cx, number: SegNo, seen: &mut Seen) -> u64 {
         let all = self.bytes_to_move(cx, number, seen);
         let blocks: u64 = self.blocks_to_move(number).iter().map(|moved| u64::from(moved.bytes)).sum();

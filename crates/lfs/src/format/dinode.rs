@@ -22,7 +22,8 @@ pub struct Dinode {
     pub mtime: Time,
     /// Last changed.
     pub ctime: Time,
-    /// Direct blocks: fragments, 0 for a hole. A device has its number, a short symbolic link its target in this place and the next.
+    /// Direct blocks: fragments, 0 for a hole. A device has its number, a short symbolic link its target in this place
+    /// and the next.
     pub db: [Pointer; NDADDR],
     /// Single, double and triple indirect block.
     pub ib: [Pointer; NIADDR],
@@ -153,8 +154,8 @@ pub fn inodes_of_block(block: &[u8]) -> impl DoubleEndedIterator<Item = Dinode> 
     block.chunks_exact(DINODE_BYTES as usize).map(Dinode::decode).filter(|inode| inode.inumber != 0)
 }
 
-/// An inode in an inode block. Where it is there twice, the last one counts: NetBSD writes it again behind the first when it
-/// has changed before the block is written.
+/// An inode in an inode block. Where it is there twice, the last one counts: NetBSD writes it again behind the first
+/// when it has changed before the block is written.
 pub fn find_inode(block: &[u8], ino: Ino) -> Option<Dinode> {
     inodes_of_block(block).rev().find(|inode| inode.ino() == ino)
 }

@@ -11,8 +11,8 @@ number! {
     SegNo(u32)
 }
 
-/// Sizes and places that everything is found with. All of them are consistent with one another: a value of this type can be
-/// computed with freely.
+/// Sizes and places that everything is found with. All of them are consistent with one another: a value of this type
+/// can be computed with freely.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Geometry {
     /// Bytes of a block, a power of two from 512 to 65536.
@@ -58,8 +58,8 @@ pub struct Geometry {
 }
 
 impl Geometry {
-    /// What follows from a superblock at byte `at_byte` of the image. An error where a field has a value that cannot be, or
-    /// where two contradict each other.
+    /// What follows from a superblock at byte `at_byte` of the image. An error where a field has a value that cannot
+    /// be, or where two contradict each other.
     pub fn new(sb: &Superblock, at_byte: u64) -> Result<Geometry, FormatError> {
         let wrong = |(field, at): (&'static str, u64), problem: String| {
             FormatError::field("superblock", field, at_byte + at, problem)
@@ -188,8 +188,8 @@ impl Geometry {
         self.segment_base(segment).plus(self.fsbpseg)
     }
 
-    /// The first fragment of a segment that partial segments use: behind a superblock if it has one, and in segment 0 behind
-    /// the label if that lies in it.
+    /// The first fragment of a segment that partial segments use: behind a superblock if it has one, and in segment 0
+    /// behind the label if that lies in it.
     pub fn log_start(&self, segment: SegNo, has_superblock: bool) -> FragAddr {
         let mut start = self.segment_base(segment);
         if has_superblock {
@@ -214,9 +214,9 @@ impl Geometry {
 
     /// Whether a further partial segment goes behind one that ends here; if not, the log goes on in the next segment.
     ///
-    /// NetBSD's writer wants more than a block of room, its roll-forward more than a summary and a block. Here the stricter of
-    /// the two decides, so that both find what was written. Nor may one end where its segment does: NetBSD's roll-forward would
-    /// take the next segment on the disk for the next one of the log.
+    /// NetBSD's writer wants more than a block of room, its roll-forward more than a summary and a block. Here the
+    /// stricter of the two decides, so that both find what was written. Nor may one end where its segment does:
+    /// NetBSD's roll-forward would take the next segment on the disk for the next one of the log.
     pub fn partial_fits(&self, end: FragAddr) -> bool {
         self.segment_of(end).is_some_and(|s| self.segment_end(s).0 - end.0 > self.sum_frags() + self.frag)
     }
@@ -227,7 +227,8 @@ impl Geometry {
         (NDADDR as u64 + n + n * n + n * n * n) << self.bshift
     }
 
-    /// Bytes of a file's block on disk: whole fragments for the last one of a file without indirect blocks, else a block.
+    /// Bytes of a file's block on disk: whole fragments for the last one of a file without indirect blocks, else a
+    /// block.
     pub fn block_bytes(&self, size: u64, lbn: u64) -> u32 {
         let start = lbn << self.bshift;
         if lbn >= NDADDR as u64 || size >= start + u64::from(self.bsize) {

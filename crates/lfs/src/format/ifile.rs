@@ -1,7 +1,8 @@
 //! What is in the ifile (inode 1): cleaner information, the segment usage table, the inode map.
 //!
-//! Its first `cleansz` blocks are [`CleanerInfo`] (one record at the beginning), the next `segtabsz` blocks [`SegmentUsage`],
-//! `sepb` to a block, and the rest [`InodeMapEntry`], `ifpb` to a block. No entry crosses from a block into the next.
+//! Its first `cleansz` blocks are [`CleanerInfo`] (one record at the beginning), the next `segtabsz` blocks
+//! [`SegmentUsage`], `sepb` to a block, and the rest [`InodeMapEntry`], `ifpb` to a block. No entry crosses from a
+//! block into the next.
 
 use super::{Ino, SegNo};
 use ufs::on_disk;
@@ -63,8 +64,8 @@ pub mod segment_flags {
 on_disk! {
     /// How much of a segment is live (`SEGUSE`).
     pub struct SegmentUsage {
-        /// Live bytes: each block counted as it lies on disk (whole fragments), each live inode as 128. Summaries, inodes that
-        /// are no longer current and the superblock's room do not count.
+        /// Live bytes: each block counted as it lies on disk (whole fragments), each live inode as 128. Summaries,
+        /// inodes that are no longer current and the superblock's room do not count.
         0 nbytes: u32,
         /// Version 1: last modified, seconds.
         4 olastmod: u32,
@@ -97,10 +98,11 @@ impl SegmentUsage {
 on_disk! {
     /// Where an inode is (`IFILE`).
     pub struct InodeMapEntry {
-        /// Counts up each time the inode is freed; equal to `generation` of the inode and to `version` of its file's FINFOs.
+        /// Counts up each time the inode is freed; equal to `generation` of the inode and to `version` of its file's
+        /// FINFOs.
         0 version: u32,
-        /// Fragment of the inode block that has it; 0 if it is not in use. The ifile's own entry is stale: its inode is at
-        /// `idaddr` of the superblock.
+        /// Fragment of the inode block that has it; 0 if it is not in use. The ifile's own entry is stale: its inode is
+        /// at `idaddr` of the superblock.
         4 daddr: u32,
         /// Of a free inode: the next in the list, 0 for the last. Of one in use: nothing (what it was before).
         8 nextfree: u32,

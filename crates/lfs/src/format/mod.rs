@@ -1,8 +1,8 @@
 //! The on-disk format: LFS version 2 with 32-bit addresses, little-endian, as NetBSD writes it.
 //!
-//! Each structure has a native form with `decode` and `encode` (`get` and `put` for those of an ifile block); what is decoded
-//! encodes to exactly the same bytes, fields without a name included. Field names are those of NetBSD's `lfs.h` without their
-//! prefixes. docs/lfs-format.md says what each means and which image it was checked against.
+//! Each structure has a native form with `decode` and `encode` (`get` and `put` for those of an ifile block); what is
+//! decoded encodes to exactly the same bytes, fields without a name included. Field names are those of NetBSD's `lfs.h`
+//! without their prefixes. docs/lfs-format.md says what each means and which image it was checked against.
 
 mod dinode;
 mod geometry;
@@ -55,8 +55,8 @@ pub const DINODE_BYTES: u32 = 128;
 /// Bytes of the pointers of an inode, where short symbolic links are kept.
 pub const SYMLINK_AREA_BYTES: usize = 60;
 
-/// The checksum of everything in LFS: exclusive or of the 16-bit words. It finds neither exchanged words nor one changed
-/// twice.
+/// The checksum of everything in LFS: exclusive or of the 16-bit words. It finds neither exchanged words nor one
+/// changed twice.
 pub fn cksum(bytes: &[u8]) -> u32 {
     let (words, _) = bytes.as_chunks::<2>();
     words.iter().fold(0, |sum, word| sum ^ u16::from_le_bytes(*word)).into()

@@ -1,9 +1,9 @@
 //! The summary of a partial segment (`SEGSUM`, `FINFO`): what the fragments behind it are.
 //!
-//! A partial segment is what is written at once: a summary, then blocks of files and inode blocks. The summary begins with a
-//! header of 48 bytes; behind it are the FINFOs, one for each file with blocks here; from its end down are the addresses of
-//! the inode blocks, the first one last. Blocks lie in the order of the FINFOs and of the numbers in them; an inode block lies
-//! wherever its address says: before the blocks of one of the FINFOs, or behind all of them.
+//! A partial segment is what is written at once: a summary, then blocks of files and inode blocks. The summary begins
+//! with a header of 48 bytes; behind it are the FINFOs, one for each file with blocks here; from its end down are the
+//! addresses of the inode blocks, the first one last. Blocks lie in the order of the FINFOs and of the numbers in them;
+//! an inode block lies wherever its address says: before the blocks of one of the FINFOs, or behind all of them.
 
 use super::{ENDIAN, FragAddr, Geometry, Ino, cksum};
 use serde::Serialize;
@@ -144,8 +144,8 @@ impl SegmentSummary {
         SegmentSummary { header, finfos: Vec::new(), inode_blocks: Vec::new(), raw: Vec::new() }
     }
 
-    /// Reads one from its bytes, which are at byte `at_byte` of the image. Magic and checksum must be right, and what the
-    /// header counts must fit.
+    /// Reads one from its bytes, which are at byte `at_byte` of the image. Magic and checksum must be right, and what
+    /// the header counts must fit.
     pub fn decode(bytes: &[u8], g: &Geometry, at_byte: u64) -> Result<SegmentSummary, FormatError> {
         let structure = || "segment summary".to_owned();
         let wrong = |(field, at): (&'static str, u64), problem: String| {
@@ -241,8 +241,8 @@ impl SegmentSummary {
         self.header.flags & flag != 0
     }
 
-    /// What is behind the summary at `at`, in the order in which it lies, and the fragment behind it all. An error where that
-    /// leaves the segment, or an inode block is at a place that no block ends at.
+    /// What is behind the summary at `at`, in the order in which it lies, and the fragment behind it all. An error
+    /// where that leaves the segment, or an inode block is at a place that no block ends at.
     pub fn pieces(&self, g: &Geometry, at: FragAddr) -> Result<(Vec<Piece>, FragAddr), FormatError> {
         let wrong = |field, problem| FormatError::field("segment summary", field, g.byte_of(at), problem);
         let mut pieces = Vec::new();

@@ -18,8 +18,8 @@ const CKSUM_AT: usize = 508;
 on_disk! {
     /// The fields of the superblock as they stand on disk. Addresses and counts are in fragments unless said otherwise.
     ///
-    /// The fields from `freehd` to `lastpseg` are a checkpoint: with them everything else is found. Those from `maxfilesize` on
-    /// that follow from others are checked by [`Geometry::new`], and not read.
+    /// The fields from `freehd` to `lastpseg` are a checkpoint: with them everything else is found. Those from
+    /// `maxfilesize` on that follow from others are checked by [`Geometry::new`], and not read.
     pub struct SuperblockFields {
         /// [`LFS_MAGIC`].
         0 magic: u32,
@@ -107,7 +107,8 @@ on_disk! {
         180 sushift: u32,
         /// A symbolic link shorter than this is kept in its inode.
         184 maxsymlinklen: i32,
-        /// Fragments of the superblocks; 0 for none. The first two are written by checkpoints in turn, the others by newfs only.
+        /// Fragments of the superblocks; 0 for none. The first two are written by checkpoints in turn, the others by
+        /// newfs only.
         188 sboffs: [u32; MAX_SUPERBLOCKS],
         /// Clean segments.
         228 nclean: u32,
@@ -172,8 +173,8 @@ impl Superblock {
         Superblock { f, raw: [0; SB_BYTES] }
     }
 
-    /// Reads one from its 512 bytes, which are at byte `at_byte` of the image. Magic, version and checksum must be right; see
-    /// [`Geometry::new`] for what must hold before anything is found with it.
+    /// Reads one from its 512 bytes, which are at byte `at_byte` of the image. Magic, version and checksum must be
+    /// right; see [`Geometry::new`] for what must hold before anything is found with it.
     pub fn decode(bytes: &[u8], at_byte: u64) -> Result<Superblock, FormatError> {
         let structure = || "superblock".to_owned();
         let Some(raw) = bytes.first_chunk::<SB_BYTES>() else {

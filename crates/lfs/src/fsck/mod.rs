@@ -1,11 +1,12 @@
 //! Checking: everything that is kept twice is compared.
 //!
-//! A check changes nothing. It rolls forward in memory as a mount would, follows every pointer from the inode map on, and
-//! compares what it met with the usage table, the free list, the summaries of the segments and the counters of the
-//! superblock. Every live block must be met once, and be described by the summary before it: the cleaner believes summaries.
+//! A check changes nothing. It rolls forward in memory as a mount would, follows every pointer from the inode map on,
+//! and compares what it met with the usage table, the free list, the summaries of the segments and the counters of the
+//! superblock. Every live block must be met once, and be described by the summary before it: the cleaner believes
+//! summaries.
 //!
-//! Counters that other systems let drift are bounds: `bfree`, `avail` and `nfiles` may be less than what there is, never more. The
-//! copies of both in the cleaner information are set anew by every mount, and are not looked at.
+//! Counters that other systems let drift are bounds: `bfree`, `avail` and `nfiles` may be less than what there is,
+//! never more. The copies of both in the cleaner information are set anew by every mount, and are not looked at.
 
 mod names;
 mod report;

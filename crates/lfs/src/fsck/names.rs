@@ -113,7 +113,8 @@ impl<S: Store> Check<'_, S> {
             } else {
                 self.report.contents.files += 1;
             }
-            // Held open when the checkpoint was made: to be freed at the next mount. Not every system marks it in the map.
+            // Held open when the checkpoint was made: to be freed at the next mount. Not every system marks it in the
+            // map.
             if known.names == 0 && known.nlink <= 0 {
                 continue;
             }

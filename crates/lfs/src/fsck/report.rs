@@ -103,8 +103,8 @@ pub struct Report {
 }
 
 impl Report {
-    /// Whether nothing is wrong with the structure. An image that was not unmounted can be without problems: mounting it
-    /// rolls forward.
+    /// Whether nothing is wrong with the structure. An image that was not unmounted can be without problems: mounting
+    /// it rolls forward.
     pub fn is_clean(&self) -> bool {
         self.problem_count == 0
     }

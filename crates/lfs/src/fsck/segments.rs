@@ -59,8 +59,8 @@ impl<S: Store> Check<'_, S> {
         }
     }
 
-    /// Follows the partial segments that the usage table counts: each has the serial number after the one before it, and every
-    /// live block is described by one.
+    /// Follows the partial segments that the usage table counts: each has the serial number after the one before it,
+    /// and every live block is described by one.
     fn summaries(&mut self, segment: SegNo, usage: &SegmentUsage, live: &[Live]) -> Result<(), LfsError> {
         let image = self.image;
         let mut addr = self.g.log_start(segment, usage.is(segment_flags::SUPERBLOCK));
@@ -81,13 +81,15 @@ impl<S: Store> Check<'_, S> {
                 || last_serial.is_some_and(|last: u64| header.serial != last.wrapping_add(1))
             {
                 let message = format!(
-                    "the partial segment at {addr} has serial number {} and identity {:#x}, the one before it number {:?}",
+                    "the partial segment at {addr} has serial number {} and identity {:#x}, the one before it number \
+                     {:?}",
                     header.serial, header.ident, last_serial
                 );
                 self.segment_problem("serial", segment, message);
             }
             last_serial = Some(header.serial);
-            // Of a partial segment with holes the sum may be that from before a cleaner began to fill them and was cut off.
+            // Of a partial segment with holes the sum may be that from before a cleaner began to fill them and was cut
+            // off.
             let from = live.partition_point(|live| live.addr < addr);
             let to = live.partition_point(|live| live.addr < partial.end);
             let whole = to - from == partial.pieces.len();

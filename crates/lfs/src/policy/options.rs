@@ -36,8 +36,9 @@ pub enum Cleaning {
     /// Ahead of need: a daemon keeps segments clean, beside what processes do, between two marks and in idle time.
     #[default]
     Ahead,
-    /// Not before the log is full. Then whoever needs room waits until all segments that are worth it are clean: the best case of the
-    /// arithmetic of Seltzer et al. (USENIX 1995, section 4), which fills the disk, stops, cleans all of it and goes on.
+    /// Not before the log is full. Then whoever needs room waits until all segments that are worth it are clean: the
+    /// best case of the arithmetic of Seltzer et al. (USENIX 1995, section 4), which fills the disk, stops, cleans all
+    /// of it and goes on.
     All,
 }
 
@@ -45,11 +46,12 @@ pub enum Cleaning {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Order {
-    /// Summary and blocks together, as 4.4BSD and NetBSD do it. The checksum of the summary is all that tells a torn write from a
-    /// whole one, and it looks at four bytes of each block.
+    /// Summary and blocks together, as 4.4BSD and NetBSD do it. The checksum of the summary is all that tells a torn
+    /// write from a whole one, and it looks at four bytes of each block.
     #[default]
     Together,
-    /// The blocks first, then a flush of the disk's cache, then the summary: safe on a disk that tears and reorders writes.
+    /// The blocks first, then a flush of the disk's cache, then the summary: safe on a disk that tears and reorders
+    /// writes.
     Barrier,
 }
 
@@ -60,8 +62,9 @@ pub enum Indirect {
     /// With the data, whenever that is written, as in 4.4BSD.
     #[default]
     With,
-    /// When too much is dirty, data only, until indirect blocks are half of what may be dirty; `fsync`, `sync` and checkpoints write
-    /// them. Until then a crash loses what they lead to (Seltzer et al., USENIX 1995, section 4, name the policy).
+    /// When too much is dirty, data only, until indirect blocks are half of what may be dirty; `fsync`, `sync` and
+    /// checkpoints write them. Until then a crash loses what they lead to (Seltzer et al., USENIX 1995, section 4, name
+    /// the policy).
     Late,
 }
 
@@ -96,7 +99,8 @@ pub struct Options {
     pub low_percent: u32,
     /// And goes on until this share is.
     pub high_percent: u32,
-    /// Segments are emptied into the holes of others when those worth cleaning most are at least this full, percent; 0: never.
+    /// Segments are emptied into the holes of others when those worth cleaning most are at least this full, percent; 0:
+    /// never.
     pub plug_percent: u32,
     /// Memory for the segments that are cleaned together.
     pub memory_bytes: u64,
@@ -275,7 +279,8 @@ fn name<T: PartialEq>(value: T, names: &[(&str, T)]) -> Option<String> {
 }
 
 impl Options {
-    /// Sets what a word of a target says (`cleaner=greedy`, `segment=1M` …); `false` if there is no such key, or not that value.
+    /// Sets what a word of a target says (`cleaner=greedy`, `segment=1M` …); `false` if there is no such key, or not
+    /// that value.
     pub fn set(&mut self, word: &str) -> bool {
         word.split_once('=').is_some_and(|(key, value)| matches!(self.set_key(key, value), Some(Ok(()))))
     }

@@ -48,8 +48,8 @@ pub(crate) struct Segment {
     pub(crate) lastmod_s: u64,
     /// Everything in it, in the order it lies.
     pub(crate) written: Vec<Written>,
-    /// Whether that is all: of segments that were there at mounting and whose summaries do not describe all, only what was live
-    /// is known.
+    /// Whether that is all: of segments that were there at mounting and whose summaries do not describe all, only what
+    /// was live is known.
     pub(crate) tiled: bool,
     /// Where what has been written to it ends, if the log is no longer there.
     pub(crate) end: FragAddr,
@@ -224,8 +224,8 @@ impl Log {
         }
     }
 
-    /// Something has been written into a hole, of which the place in the segment's list is given. That makes the segment no
-    /// younger.
+    /// Something has been written into a hole, of which the place in the segment's list is given. That makes the
+    /// segment no younger.
     pub(crate) fn came_into_hole(&mut self, (number, index): (SegNo, usize), bytes: u32, written: Written) {
         let segment = &mut self.segments[number.0 as usize];
         segment.live_bytes += bytes;
@@ -269,7 +269,8 @@ impl Log {
         Some(number)
     }
 
-    /// Bytes of data that fit into an empty segment for certain: less what is left over at its end, and what goes with them.
+    /// Bytes of data that fit into an empty segment for certain: less what is left over at its end, and what goes with
+    /// them.
     pub(crate) fn usable_bytes(&self) -> u64 {
         let g = &self.g;
         u64::from(g.ssize).saturating_sub(u64::from(g.bsize + 2 * g.sumsize + g.ibsize)).max(1)
@@ -333,10 +334,11 @@ impl Log {
         self.emptied.len() + self.leaving.len()
     }
 
-    /// What has to be complete before anything more is written to the current segment. Told each time: what follows in it may be of
-    /// another process, which has not waited.
+    /// What has to be complete before anything more is written to the current segment. Told each time: what follows in
+    /// it may be of another process, which has not waited.
     pub(crate) fn ready(&mut self) -> Option<IoId> {
-        // Recovery needs clean segments too: where few are known as clean on the disk, the superblock comes first that says so of more.
+        // Recovery needs clean segments too: where few are known as clean on the disk, the superblock comes first that
+        // says so of more.
         let (superblock, unsure) = self.cleaning;
         if self.clean.saturating_sub(unsure) < RECOVERY_SEGMENTS && unsure > 0 {
             self.ready = superblock;
@@ -393,8 +395,8 @@ impl Log {
         (self.next.0 + 1..nseg).chain(0..self.next.0).find(clean).map(SegNo)
     }
 
-    /// A superblock with the state as it is now is being written by `io`. Segments that the one before it knew as empty too may
-    /// be written again once it is complete. Returns those.
+    /// A superblock with the state as it is now is being written by `io`. Segments that the one before it knew as empty
+    /// too may be written again once it is complete. Returns those.
     pub(crate) fn superblock_written(&mut self, io: Option<IoId>) -> Vec<SegNo> {
         self.superblocks += 1;
         let mut cleaned = Vec::new();

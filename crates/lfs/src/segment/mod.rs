@@ -1,5 +1,5 @@
-//! The log: segments and how much of each is live ([`Log`]), partial segments before they are written ([`plan`]), and the
-//! segment writer that gathers what is dirty ([`write`]).
+//! The log: segments and how much of each is live ([`Log`]), partial segments before they are written ([`plan`]), and
+//! the segment writer that gathers what is dirty ([`write`]).
 
 mod log;
 pub(crate) mod plan;

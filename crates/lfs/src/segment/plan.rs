@@ -217,8 +217,8 @@ impl Plan {
         Ok(())
     }
 
-    /// No partial segment ends where its segment does: NetBSD's roll-forward would take the next segment on the disk for the
-    /// next one of the log.
+    /// No partial segment ends where its segment does: NetBSD's roll-forward would take the next segment on the disk
+    /// for the next one of the log.
     fn has_room(&self, log: &Log, frags: u32) -> bool {
         log.offset.0 + frags < self.g.segment_end(log.current).0
     }

@@ -7,8 +7,9 @@ use crate::recover::partial_at;
 use rustc_hash::FxHashSet;
 use std::collections::BTreeMap;
 
-/// Completes the list of what is live in a segment by what its summaries say is there beside it, all in the order in which it lies. A
-/// segment that cannot be read whole, or where something live is in no summary, keeps its list; holes of it are not filled.
+/// Completes the list of what is live in a segment by what its summaries say is there beside it, all in the order in
+/// which it lies. A segment that cannot be read whole, or where something live is in no summary, keeps its list; holes
+/// of it are not filled.
 pub(crate) fn tile<S: Store>(store: &S, g: &Geometry, number: SegNo, segment: &mut Segment) {
     let mut live: FxHashSet<Written> = FxHashSet::default();
     let mut inodes: BTreeMap<FragAddr, Vec<Written>> = BTreeMap::new();

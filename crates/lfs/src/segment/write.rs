@@ -1,8 +1,8 @@
 //! The segment writer: gathers what is dirty into partial segments and writes them (`lfs_segment.c` of 4.4BSD).
 //!
-//! A plan is made first, with a place for each block; only then are bytes made and requests started. So everything that is
-//! written together is written as it is at the end: indirect blocks and inodes with the new addresses of what they point to, the
-//! usage table with what the plan itself has changed.
+//! A plan is made first, with a place for each block; only then are bytes made and requests started. So everything that
+//! is written together is written as it is at the end: indirect blocks and inodes with the new addresses of what they
+//! point to, the usage table with what the plan itself has changed.
 
 use super::log::{INODE_BYTES, NoCleanSegment};
 use super::plan::{InodeSlot, Plan};
@@ -48,8 +48,8 @@ impl Lfs {
         Ok(())
     }
 
-    /// The time that the log gets: never before its checkpoint, even if the clock was turned back, since NetBSD's roll-forward takes
-    /// nothing older.
+    /// The time that the log gets: never before its checkpoint, even if the clock was turned back, since NetBSD's
+    /// roll-forward takes nothing older.
     pub(crate) fn log_time_s(&self, cx: &Cx) -> u64 {
         u64::try_from(cx.date_ns().div_euclid(1_000_000_000)).unwrap_or(0).max(self.sb.tstamp)
     }
@@ -132,10 +132,11 @@ impl Lfs {
         self.plan_inode(cx, plan, ino)
     }
 
-    /// The dirty blocks of a file and those that the cleaner moves, and the indirect blocks above them. If the cleaner moves blocks
-    /// that indirect blocks lead to, it writes nothing else of the file: what has changed for that is left to the next write, as by
-    /// `lfs_markv`. Without an inode behind them the blocks do not count for roll-forward, and what leads to the old ones stays
-    /// until a checkpoint. So it is where only data is planned. Says whether anything is left.
+    /// The dirty blocks of a file and those that the cleaner moves, and the indirect blocks above them. If the cleaner
+    /// moves blocks that indirect blocks lead to, it writes nothing else of the file: what has changed for that is left
+    /// to the next write, as by `lfs_markv`. Without an inode behind them the blocks do not count for roll-forward, and
+    /// what leads to the old ones stays until a checkpoint. So it is where only data is planned. Says whether anything
+    /// is left.
     ///
     /// What is `planned` already is passed over; what is not, is from now on.
     pub(crate) fn plan_blocks(

@@ -1,7 +1,7 @@
 //! LFS under the operations of [`ufs::live`]: inodes with numbers from the map, and what an operation has changed.
 //!
-//! Blocks are free at once in memory. On the disk a file has them until its inode is written again; the segments they are in
-//! are not written before that (see `checkpoint`).
+//! Blocks are free at once in memory. On the disk a file has them until its inode is written again; the segments they
+//! are in are not written before that (see `checkpoint`).
 
 use super::inodes::{Node, Own};
 use super::{Lfs, Pointer, UNWRITTEN};
@@ -201,7 +201,8 @@ impl Backing for Lfs {
         // Fragments of the last block; on the disk it is as long as it was.
         let bytes: u32 = freed.iter().map(|piece| piece.bytes).sum();
         self.charge(ino, -i64::from(bytes >> self.g.fshift));
-        // What an indirect block points to is known from the block itself: one that is not in memory is read to be given up.
+        // What an indirect block points to is known from the block itself: one that is not in memory is read to be
+        // given up.
         for (number, addr) in indirects.leaves.into_iter().chain(indirects.upper) {
             if addr > 0 {
                 cx.read(&self.indirect_block(ino, number, addr));

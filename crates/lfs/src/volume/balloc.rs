@@ -77,7 +77,8 @@ impl Lfs {
         Ok(())
     }
 
-    /// A block behind the direct ones. The indirect blocks on the way are in memory afterwards, and will be written with it.
+    /// A block behind the direct ones. The indirect blocks on the way are in memory afterwards, and will be written
+    /// with it.
     fn indirect(&mut self, cx: &mut Cx, ino: Ino, lbn: u64) -> Result<Target, Errno> {
         let n = u64::from(self.g.nindir);
         let way = pointers::way(lbn, n).ok_or(Errno::EFBIG)?;

@@ -8,8 +8,8 @@ use rustc_hash::FxHashSet;
 use ufs::live::check::{self, Disagreement, note};
 
 impl Lfs {
-    /// Counts everything anew and compares: pieces of files with the usage of segments, names with link counts, the list of free
-    /// inodes with those in use. Takes time in proportion to the file system.
+    /// Counts everything anew and compares: pieces of files with the usage of segments, names with link counts, the
+    /// list of free inodes with those in use. Takes time in proportion to the file system.
     pub fn check(&self) -> Vec<Disagreement> {
         let mut found = Vec::new();
         self.check_space(&mut found);

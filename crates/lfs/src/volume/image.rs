@@ -29,8 +29,8 @@ impl Lfs {
         Lfs::load(store, options)
     }
 
-    /// The file system in an image: its newest complete checkpoint, and what the log has after it. Nothing is written; that is for
-    /// [mounting](kernel::Volume::mount). One that does not [agree with itself](Lfs::check) is refused.
+    /// The file system in an image: its newest complete checkpoint, and what the log has after it. Nothing is written;
+    /// that is for [mounting](kernel::Volume::mount). One that does not [agree with itself](Lfs::check) is refused.
     pub fn load<S: Store>(store: S, options: Options) -> Result<Lfs, LfsError> {
         Lfs::load_planted(store, options, Planted::NONE)
     }
@@ -142,8 +142,8 @@ impl Lfs {
             recovered,
             planted,
         };
-        // What roll-forward has changed of the ifile is on the disk in no form yet. And the list of free inodes is in ascending order
-        // from here on: where it is not so in the image, all of it is written.
+        // What roll-forward has changed of the ifile is on the disk in no form yet. And the list of free inodes is in
+        // ascending order from here on: where it is not so in the image, all of it is written.
         let ordered = (ifile.info.free_head, ifile.info.free_tail) == (lfs.map.head(), lfs.map.tail())
             && ifile.free_list().all(|ino| {
                 let next = ifile.entry(ino).map(|entry| entry.nextfree);

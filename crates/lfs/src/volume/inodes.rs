@@ -78,9 +78,9 @@ pub(crate) struct MapEntry {
     pub(crate) next: u32,
 }
 
-/// All numbers that the ifile has entries for, and the list of the free ones: the one freed last is used first, as in 4.4BSD. A file
-/// system that is not mounted has them in ascending order: NetBSD's kernel sorts the list when it mounts one, and writes only those
-/// blocks of the result that change afterwards.
+/// All numbers that the ifile has entries for, and the list of the free ones: the one freed last is used first, as in
+/// 4.4BSD. A file system that is not mounted has them in ascending order: NetBSD's kernel sorts the list when it mounts
+/// one, and writes only those blocks of the result that change afterwards.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct InodeMap {
     entries: Vec<MapEntry>,

@@ -1,11 +1,11 @@
 //! The live file system: [`Lfs`] behind [`kernel::Volume`].
 //!
-//! All structures are in memory in native form: superblock, segments, every inode in use with its pointers, directories as
-//! their bytes. An operation changes them at once and marks what it has changed; nothing goes to the disk before the segment
-//! writer (`segment`) gathers it. What is in memory only has no address yet ([`UNWRITTEN`]).
+//! All structures are in memory in native form: superblock, segments, every inode in use with its pointers, directories
+//! as their bytes. An operation changes them at once and marks what it has changed; nothing goes to the disk before the
+//! segment writer (`segment`) gathers it. What is in memory only has no address yet ([`UNWRITTEN`]).
 //!
-//! What lives here: what LFS has under the operations of [`ufs::live`] (`backing`), and writing data. What may not: where things are written (`segment`, `checkpoint`), what is cleaned
-//! (`cleaner`), on-disk structures (`format`).
+//! What lives here: what LFS has under the operations of [`ufs::live`] (`backing`), and writing data. What may not:
+//! where things are written (`segment`, `checkpoint`), what is cleaned (`cleaner`), on-disk structures (`format`).
 
 mod backing;
 mod balloc;
@@ -126,8 +126,8 @@ impl Lfs {
         (self.log.clean + 1, self.g.nseg)
     }
 
-    /// Live share of each segment that has been written, in their order: what the histograms of Rosenblum and Ousterhout (1992)
-    /// show.
+    /// Live share of each segment that has been written, in their order: what the histograms of Rosenblum and
+    /// Ousterhout (1992) show.
     pub fn segment_utilisations(&self) -> impl Iterator<Item = f64> + '_ {
         let whole = f64::from(self.g.ssize);
         let dirty = self.log.segments.iter().filter(|segment| segment.state == crate::segment::SegmentState::Dirty);

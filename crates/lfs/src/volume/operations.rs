@@ -92,8 +92,8 @@ impl Volume for Lfs {
             self.release(cx, Ino(ino));
         }
         if self.recovered {
-            // Serial numbers that a crash may have left behind in the log do not come again. Within a segment they follow one
-            // another.
+            // Serial numbers that a crash may have left behind in the log do not come again. Within a segment they
+            // follow one another.
             if self.needed_bytes(cx) + self.log.left_bytes() <= self.log.room_bytes() && self.log.advance().is_ok() {
                 self.log.serial += 1 << 20;
             }

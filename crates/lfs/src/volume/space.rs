@@ -1,14 +1,16 @@
 //! Whether there is room: for more in files, and in the log for what is in memory.
 //!
-//! Two limits keep the cleaner able to work. What files hold stays below [`capacity_frags`](Lfs::capacity_frags), so that
-//! there are always segments worth cleaning. And nothing becomes dirty that the log could not take at once, with a reserve left for the
-//! cleaner's own writes ([`make_room`](Lfs::make_room)); whoever would exceed that cleans first, or is refused.
+//! Two limits keep the cleaner able to work. What files hold stays below [`capacity_frags`](Lfs::capacity_frags), so
+//! that there are always segments worth cleaning. And nothing becomes dirty that the log could not take at once, with a
+//! reserve left for the cleaner's own writes ([`make_room`](Lfs::make_room)); whoever would exceed that cleans first,
+//! or is refused.
 //!
-//! How large these are follows from what cleaning costs. Let written segments be full to a share u. To move k of them the log takes k·u
-//! segments and a checkpoint of q segments: at most the whole ifile, as moved files are anywhere in the inode map. It gains
-//! k(1-u)-q. So k must be more than q/(1-u), and the reserve at least q·u/(1-u) + q = q/(1-u) segments. With n segments, s of them not needed
-//! for what is live and x kept in reserve, 1-u = (s-x)/n, and x = qn/(s-x): x = (s - √(s² - 4qn))/2, which has a solution from
-//! s = 2√(qn) on. That is how much of a disk cannot be used, and half of it is then the reserve.
+//! How large these are follows from what cleaning costs. Let written segments be full to a share u. To move k of them
+//! the log takes k·u segments and a checkpoint of q segments: at most the whole ifile, as moved files are anywhere in
+//! the inode map. It gains k(1-u)-q. So k must be more than q/(1-u), and the reserve at least q·u/(1-u) + q = q/(1-u)
+//! segments. With n segments, s of them not needed for what is live and x kept in reserve, 1-u = (s-x)/n, and x =
+//! qn/(s-x): x = (s - √(s² - 4qn))/2, which has a solution from s = 2√(qn) on. That is how much of a disk cannot be
+//! used, and half of it is then the reserve.
 
 use super::{INODE_LBN, Lfs};
 use crate::format::DINODE_BYTES;
@@ -43,8 +45,8 @@ impl Lfs {
         (self.checkpoint_segments() * f64::from(self.g.nseg)).sqrt()
     }
 
-    /// Whether holes are plugged. A summary that is written again must not be torn: with `order=barrier`, which is for disks that
-    /// tear writes, only if it is one sector.
+    /// Whether holes are plugged. A summary that is written again must not be torn: with `order=barrier`, which is for
+    /// disks that tear writes, only if it is one sector.
     pub(crate) fn plugs(&self) -> bool {
         let whole = self.options.order == Order::Together || u64::from(self.g.sumsize) <= kernel::Pbn::BYTES;
         self.options.plug_percent > 0 && self.options.cleaner != CleanerPolicy::Off && whole
@@ -89,8 +91,8 @@ impl Lfs {
         self.dirty_need_bytes(cx) + self.checkpoint_need_bytes(self.dirty_files())
     }
 
-    /// What a checkpoint takes now at most: less than is kept for it and for partial segments before it. One that is affordable
-    /// is never refused; after a crash the log may have no more room than that.
+    /// What a checkpoint takes now at most: less than is kept for it and for partial segments before it. One that is
+    /// affordable is never refused; after a crash the log may have no more room than that.
     pub(crate) fn checkpoint_takes_bytes(&self, cx: &Cx) -> u64 {
         let files = self.dirty_files();
         // Files, directory operations, the ifile.
@@ -121,8 +123,8 @@ impl Lfs {
         (u64::from(self.reserve_segments()) * self.log.usable_bytes()).max(2 * self.kept_for_unmounting_bytes())
     }
 
-    /// Makes the log able to take `bytes` more than what is dirty: by writing what is dirty, by checkpoints, and by cleaning,
-    /// which whoever calls waits for.
+    /// Makes the log able to take `bytes` more than what is dirty: by writing what is dirty, by checkpoints, and by
+    /// cleaning, which whoever calls waits for.
     pub(crate) fn make_room(&mut self, cx: &mut Cx, bytes: u64, reserve: u64) -> Result<(), Errno> {
         self.cleaner.room_is_wanted();
         self.rest_if_enough_is_clean();
@@ -160,8 +162,8 @@ impl Lfs {
         self.make_room(cx, bytes, self.reserve_bytes())
     }
 
-    /// Room for an operation that does not, and may use some of what is kept back: a full disk can be emptied. Refused only if
-    /// what it changes could never be written.
+    /// Room for an operation that does not, and may use some of what is kept back: a full disk can be emptied. Refused
+    /// only if what it changes could never be written.
     #[inline]
     pub(crate) fn admit_change(&mut self, cx: &mut Cx, bytes: u64) -> Result<(), Errno> {
         let kept = self.kept_for_unmounting_bytes();

@@ -68,8 +68,9 @@ fn small() -> MkfsOptions {
     MkfsOptions { bsize: 4096, fsize: 4096, ssize: Some(128 << 10), ..MkfsOptions::new(30 * (128 << 10)) }
 }
 
-/// The target of a short symbolic link is where other files have their pointers. The cleaner took one whose characters were the address
-/// of a block that had been another file's, of the same number, for that block (model test, seed 1036 with bytes).
+/// The target of a short symbolic link is where other files have their pointers. The cleaner took one whose characters
+/// were the address of a block that had been another file's, of the same number, for that block (model test, seed 1036
+/// with bytes).
 #[test]
 fn the_target_of_a_link_is_no_pointer() {
     let mut one = Live::new(&small(), "cleaner=greedy,low=60,high=80");
@@ -124,8 +125,8 @@ fn what_is_above_an_indirect_block_moves_with_it() {
     assert!(one.live.volume().counters().cleaner.segments > 10);
 }
 
-/// Files that were made since the checkpoint were so many that the inode map had grown: the ifile that mounting wrote was a block
-/// short, with its inode over the last (crash test, seed 13).
+/// Files that were made since the checkpoint were so many that the inode map had grown: the ifile that mounting wrote
+/// was a block short, with its inode over the last (crash test, seed 13).
 #[test]
 fn an_inode_map_that_roll_forward_has_made_longer_is_written_whole() {
     let mut one = Live::new(&small(), "cleaner=greedy");
@@ -142,8 +143,8 @@ fn an_inode_map_that_roll_forward_has_made_longer_is_written_whole() {
     assert_eq!(names.len(), 300);
 }
 
-/// H: a file that was unlinked and open when the power failed has an inode in the checkpoint's map, marked or (as NetBSD's newer kernels
-/// leave it) not. It was called damage, and `cp` refused to write.
+/// H: a file that was unlinked and open when the power failed has an inode in the checkpoint's map, marked or (as
+/// NetBSD's newer kernels leave it) not. It was called damage, and `cp` refused to write.
 #[test]
 fn an_unlinked_inode_in_the_map_is_no_damage_and_is_freed() {
     let mut one = Live::new(&small(), "cleaner=greedy");

@@ -48,8 +48,8 @@ fn new_file_systems_are_clean() {
 /// Changes bytes at a place of the image.
 type Damage = (&'static str, usize, &'static [u8]);
 
-/// What each damage must be called. Places are those of the clean image: the ifile's blocks at fragments 157, 165 and 173,
-/// inodes 2, 4 and 3 at 129, the root directory at 118, the first summary of segment 1 at 128.
+/// What each damage must be called. Places are those of the clean image: the ifile's blocks at fragments 157, 165 and
+/// 173, inodes 2, 4 and 3 at 129, the root directory at 118, the first summary of segment 1 at 128.
 const DAMAGES: [Damage; 18] = [
     ("version", (173 << 10) + 3 * 20, &[9]),
     ("inode", (173 << 10) + 3 * 20 + 4, &[116, 1]),

@@ -1,4 +1,5 @@
-//! A live LFS in the laboratory: its cleaner beside processes, in idle time, and not at all; the bytes on the disk afterwards.
+//! A live LFS in the laboratory: its cleaner beside processes, in idle time, and not at all; the bytes on the disk
+//! afterwards.
 
 use crate::netbsd::passes;
 use device::fixed::FixedDevice;
@@ -104,8 +105,8 @@ fn the_cleaner_keeps_up() {
     }
 }
 
-/// The daemon does nothing; when the log is full all of it is cleaned, and a long time is left until it is full again. What that has cost
-/// the disk says itself: the new data are what it takes where there is room for all of it.
+/// The daemon does nothing; when the log is full all of it is cleaned, and a long time is left until it is full again.
+/// What that has cost the disk says itself: the new data are what it takes where there is room for all of it.
 #[test]
 fn all_of_the_log_is_cleaned_when_it_is_full() {
     let roomy = run_on(8 * SIZE, "cleaner=greedy,cleaning=all,plug=0", 0);
@@ -174,7 +175,8 @@ fn write_file(lab: &mut Lab<Lfs>, n: usize, turn: usize) {
     assert!(lab.call(&Call::Close { fd }).result.is_ok());
 }
 
-/// The file that is written at a step: nine of ten times one of a tenth of them. So segments that are not new keep something live.
+/// The file that is written at a step: nine of ten times one of a tenth of them. So segments that are not new keep
+/// something live.
 fn mostly_hot(step: usize) -> usize {
     if step.is_multiple_of(10) { step / 10 * 37 % 300 } else { step * 7 % 30 }
 }

@@ -1,10 +1,11 @@
-//! Random operations on a live file system and on a reference of maps and vectors, on small disks that fill up, so that the
-//! cleaner works all the time: several block, fragment and segment sizes, every policy. After each round everything is counted
-//! anew; where bytes are kept, the disk as the operations have left it is checked by fsck, read back, compared, and mounted again.
+//! Random operations on a live file system and on a reference of maps and vectors, on small disks that fill up, so that
+//! the cleaner works all the time: several block, fragment and segment sizes, every policy. After each round everything
+//! is counted anew; where bytes are kept, the disk as the operations have left it is checked by fsck, read back,
+//! compared, and mounted again.
 //!
-//! `FSAGE_LFS_MODEL_OPERATIONS=210000 cargo test --release -p fsage-lfs --test it -- --nocapture live_model::` runs more of them per
-//! case. A failure prints its case: `FSAGE_LFS_MODEL_SEED` runs the one of that seed alone, and `FSAGE_LFS_CHECK_EACH=1`
-//! checks after each operation, to find the first that went wrong.
+//! `FSAGE_LFS_MODEL_OPERATIONS=210000 cargo test --release -p fsage-lfs --test it -- --nocapture live_model::` runs
+//! more of them per case. A failure prints its case: `FSAGE_LFS_MODEL_SEED` runs the one of that seed alone, and
+//! `FSAGE_LFS_CHECK_EACH=1` checks after each operation, to find the first that went wrong.
 
 use crate::live::{Case, cases, run_all};
 

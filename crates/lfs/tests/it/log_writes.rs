@@ -1,4 +1,5 @@
-//! A write to the log has a copy of its blocks (`lfs_writeseg` of 4.4BSD): nobody waits for it who wants to change them.
+//! A write to the log has a copy of its blocks (`lfs_writeseg` of 4.4BSD): nobody waits for it who wants to change
+//! them.
 
 use device::fixed::FixedDevice;
 use kernel::{Lab, Machine, Setup};

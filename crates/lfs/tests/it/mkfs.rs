@@ -23,8 +23,8 @@ fn the_same_superblock_as_the_image_that_netbsd_mounted() {
         ..MkfsOptions::new(8 << 20)
     });
     let sb = ours.superblock().f.clone();
-    // What that image has otherwise: superblocks and label not taken off the space, a margin held back, no triple indirect
-    // blocks, and the place before the checkpoint's partial segment.
+    // What that image has otherwise: superblocks and label not taken off the space, a margin held back, no triple
+    // indirect blocks, and the place before the checkpoint's partial segment.
     let label_and_superblocks = 8 + 10 * 8;
     assert_eq!(sb.dsize, theirs.dsize - 80);
     assert_eq!(sb.bfree as u32, theirs.dsize - label_and_superblocks - 25 - 2, "25 fragments of files, 2 of metadata");

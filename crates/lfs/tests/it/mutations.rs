@@ -1,7 +1,8 @@
-//! Images with changed bytes: whatever they say, reading them ends, and does so without a panic; what can be loaded can be used.
+//! Images with changed bytes: whatever they say, reading them ends, and does so without a panic; what can be loaded can
+//! be used.
 //!
-//! Changes are made where structures are, with the checksums put right again as often as not, so that what is behind them is
-//! reached. A case is named by its image and seed. `FSAGE_LFS_MUTATIONS` sets how many.
+//! Changes are made where structures are, with the checksums put right again as often as not, so that what is behind
+//! them is reached. A case is named by its image and seed. `FSAGE_LFS_MUTATIONS` sets how many.
 
 use crate::common;
 use crate::live;
@@ -43,7 +44,8 @@ fn read_everything(store: &mut MemoryStore) -> Result<u64, LfsError> {
     Ok(done)
 }
 
-/// Mounts and uses it, whatever it is, if it can be loaded: copies files in, over and over what is there, and unmounts it.
+/// Mounts and uses it, whatever it is, if it can be loaded: copies files in, over and over what is there, and unmounts
+/// it.
 fn use_it(store: MemoryStore) -> bool {
     let Ok(volume) = Lfs::load(store.clone(), Options::default()) else { return false };
     let disk = Arc::new(Mutex::new(store));

@@ -208,8 +208,8 @@ fn a_large_inode_map() {
     written_over(Case { size_mb: 96, bsize: 4096, fsize: 4096, ssize_kb: 256, minfreeseg, words, fill: 88 });
 }
 
-/// A database: pages of one large file are written over at random and a little is appended to another, beside a file that is never
-/// touched. Each segment that is moved changes nearly all indirect blocks of the first.
+/// A database: pages of one large file are written over at random and a little is appended to another, beside a file
+/// that is never touched. Each segment that is moved changes nearly all indirect blocks of the first.
 fn pages_of_a_large_file(words: &'static str, fill: u64) {
     const PAGES: u64 = 60_672;
     let case = Case { size_mb: 960, bsize: 4096, fsize: 4096, ssize_kb: 1024, minfreeseg: None, words, fill };

@@ -1,6 +1,6 @@
-//! What NetBSD's fsck_lfs, kernel and cleaner would say of images, worked out from their bytes by a parser that shares nothing with
-//! this crate: of the two that NetBSD's kernel wrote, and of ours in every geometry, empty, with files, after long use with the
-//! cleaner, full, and not unmounted. `FSAGE_LFS_NETBSD_STEPS` sets how long.
+//! What NetBSD's fsck_lfs, kernel and cleaner would say of images, worked out from their bytes by a parser that shares
+//! nothing with this crate: of the two that NetBSD's kernel wrote, and of ours in every geometry, empty, with files,
+//! after long use with the cleaner, full, and not unmounted. `FSAGE_LFS_NETBSD_STEPS` sets how long.
 
 pub mod passes;
 pub mod raw;
@@ -171,8 +171,8 @@ fn with_files_copied_into_images_of_netbsd() {
     }
 }
 
-/// A process that is killed while it copies, and a disk that is full: what was there before is there, whichever checkpoint is taken,
-/// and the next mount goes on from what the log has.
+/// A process that is killed while it copies, and a disk that is full: what was there before is there, whichever
+/// checkpoint is taken, and the next mount goes on from what the log has.
 #[test]
 fn a_copy_that_ends_early_loses_nothing() {
     let scratch = tempfile::tempdir().unwrap();
@@ -208,7 +208,8 @@ fn a_copy_that_ends_early_loses_nothing() {
     }
 }
 
-/// A clock that was turned back: roll-forward takes no partial segment that is older than its checkpoint (`check_segsum`).
+/// A clock that was turned back: roll-forward takes no partial segment that is older than its checkpoint
+/// (`check_segsum`).
 #[test]
 fn the_log_s_time_does_not_go_back() {
     let scratch = tempfile::tempdir().unwrap();
@@ -228,8 +229,8 @@ fn steps(usual: u64) -> u64 {
     testkit::parameter("FSAGE_LFS_NETBSD_STEPS").unwrap_or(usual)
 }
 
-/// Disks that are full most of the time, with every policy of the cleaner: as they are when nobody has unmounted them, by the older
-/// checkpoint, and unmounted.
+/// Disks that are full most of the time, with every policy of the cleaner: as they are when nobody has unmounted them,
+/// by the older checkpoint, and unmounted.
 #[test]
 fn after_long_use_with_the_cleaner() {
     let mut plugged = 0;
@@ -251,8 +252,8 @@ fn after_long_use_with_the_cleaner() {
     assert!(plugged > 0);
 }
 
-/// Seed 0 of a disk of which segments are emptied into holes all the time: an indirect block moved, and what is above it still led to
-/// its old place after the checkpoint.
+/// Seed 0 of a disk of which segments are emptied into holes all the time: an indirect block moved, and what is above
+/// it still led to its old place after the checkpoint.
 #[test]
 fn what_is_above_an_indirect_block_that_leaves_for_holes_is_written_too() {
     let mut case = live::cases(true).into_iter().find(|case| case.seed == 1011).unwrap();

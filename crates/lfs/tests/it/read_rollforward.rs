@@ -1,5 +1,5 @@
-//! Logs written by hand behind a checkpoint: files made, grown, removed, over several segments, with numbers that the inode
-//! map has no entry for yet. After roll-forward every count is what a full scan finds.
+//! Logs written by hand behind a checkpoint: files made, grown, removed, over several segments, with numbers that the
+//! inode map has no entry for yet. After roll-forward every count is what a full scan finds.
 
 use lfs::format::{
     DIR_FORMAT, DIRBLKSIZ, DataSum, Dinode, Disk as _, ENDIAN, Finfo, FragAddr, Geometry, Ino, PF_CLEAN, ROOT_INO,
@@ -44,8 +44,8 @@ impl Log {
         self.store.0[at..at + bytes.len()].copy_from_slice(bytes);
     }
 
-    /// Appends a partial segment with these blocks, each whole fragments, and then these inodes, which `place` gives the
-    /// addresses of the blocks to.
+    /// Appends a partial segment with these blocks, each whole fragments, and then these inodes, which `place` gives
+    /// the addresses of the blocks to.
     fn append(
         &mut self,
         flags: u16,

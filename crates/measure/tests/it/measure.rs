@@ -27,8 +27,8 @@ fn roomy() -> Fake {
     Fake::new(u64::MAX, usize::MAX, usize::MAX)
 }
 
-/// One quick measurement that several tests look at, with its reports of progress and the descriptors that were open when
-/// caches were dropped.
+/// One quick measurement that several tests look at, with its reports of progress and the descriptors that were open
+/// when caches were dropped.
 fn quick() -> &'static (SystemProfile, Vec<Progress>, usize) {
     static MEASURED: OnceLock<(SystemProfile, Vec<Progress>, usize)> = OnceLock::new();
     MEASURED.get_or_init(|| {
@@ -120,8 +120,8 @@ fn caches_that_are_not_exceeded_are_lower_bounds() {
     assert_eq!(p.data_cache_to_simulate_bytes(), 1 << 34);
 }
 
-/// The sync that wakes the device came between a change and the sync that is timed, and committed the change: on ext4 with `data=journal`
-/// a small sync had a price of 80 us, and took three times as long.
+/// The sync that wakes the device came between a change and the sync that is timed, and committed the change: on ext4
+/// with `data=journal` a small sync had a price of 80 us, and took three times as long.
 #[test]
 fn syncs_are_timed_with_something_to_commit() {
     let mut fake = roomy();
@@ -204,8 +204,8 @@ fn what_a_system_refuses_is_missing_with_the_reason() {
     assert_eq!(profile.entries["readdir_100"].mean_ns, cost(Class::ReadDir, 100) as f64);
 }
 
-/// Names and attributes are measured in a mixture, where the last call of a kind lies some dozens of calls back. Programs make the same call again
-/// and again: `fcntl` took half of its price so.
+/// Names and attributes are measured in a mixture, where the last call of a kind lies some dozens of calls back.
+/// Programs make the same call again and again: `fcntl` took half of its price so.
 #[test]
 fn what_the_calls_before_cost_a_call_is_found() {
     let mut fake = roomy();

@@ -1,8 +1,8 @@
 //! The journal file of a process: what it has made, so that a later run can sweep up after a kill.
 //!
-//! Whether that process lives cannot be told by its number: it may be in a process number namespace (a container) or on a machine of its own and
-//! share the directory. So it holds a lock (flock(2)) on a file beside its journal for as long as that is there. Only where a file system
-//! has no locks, the number is asked.
+//! Whether that process lives cannot be told by its number: it may be in a process number namespace (a container) or on
+//! a machine of its own and share the directory. So it holds a lock (flock(2)) on a file beside its journal for as long
+//! as that is there. Only where a file system has no locks, the number is asked.
 
 use super::{Removal, Resource};
 use rustix::fs::{FlockOperation, OFlags};
@@ -43,8 +43,8 @@ impl Namespaces {
         Some(Namespaces { mounts: of("mnt")?, processes: of("pid")? })
     }
 
-    /// Whether somebody else may see the mounts of this one, and we do not: what we find missing may be there. A namespace in which no process is
-    /// left has no mounts any more.
+    /// Whether somebody else may see the mounts of this one, and we do not: what we find missing may be there. A
+    /// namespace in which no process is left has no mounts any more.
     fn is_anothers(&self) -> bool {
         let Some(own) = Namespaces::own() else { return false };
         if own.mounts == self.mounts {
@@ -128,7 +128,8 @@ fn sweep_one(path: &Path, report: &mut SweepReport) {
     {
         return;
     }
-    // In an overlay of the directory with the journal, its lock is another; those of the directories themselves are not.
+    // In an overlay of the directory with the journal, its lock is another; those of the directories themselves are
+    // not.
     let is_held = |resource: &Resource| match resource {
         Resource::Directory { path, .. } => matches!(super::lock_directory(path), super::Locking::Theirs),
         Resource::File { .. } | Resource::Mount { .. } | Resource::Served { .. } => false,
@@ -166,7 +167,8 @@ fn sweep_one(path: &Path, report: &mut SweepReport) {
     report.troubles.append(&mut left_alone);
 }
 
-/// Takes a lock for as long as what comes back is there; an error if it is held, `None` if there is none or nobody can tell.
+/// Takes a lock for as long as what comes back is there; an error if it is held, `None` if there is none or nobody can
+/// tell.
 fn try_lock(lock: &Path) -> Option<Result<OwnedFd, ()>> {
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
     let lock = rustix::fs::open(lock, flags, rustix::fs::Mode::empty()).ok()?;

@@ -55,8 +55,8 @@ impl CacheDrop {
 impl Mounted {
     /// Empties the caches and says what is known about data and about names, and why.
     ///
-    /// The name and the attributes of a file that is open stay in memory, whatever the answer: close first what is to be
-    /// found cold. Nothing tells whether attributes are in memory: they are taken to go with the names.
+    /// The name and the attributes of a file that is open stay in memory, whatever the answer: close first what is to
+    /// be found cold. Nothing tells whether attributes are in memory: they are taken to go with the names.
     pub fn drop_caches_explained(&mut self) -> io::Result<CacheDrop> {
         fs::syncfs(&self.shared.root)?;
         match fs::access(DROP_CACHES, fs::Access::WRITE_OK) {
@@ -173,8 +173,8 @@ impl Shared {
     /// checkpointed in memory, whatever is dropped, and with them the directories and inodes just made: freezing
     /// checkpoints them. Only for file systems of our own: freezing one that others use would stop them.
     ///
-    /// A process of its own freezes and thaws, out of reach of the signals sent to this one's group: killed between the two,
-    /// this process would leave a file system behind that nothing can take down. Where the tool is missing
+    /// A process of its own freezes and thaws, out of reach of the signals sent to this one's group: killed between the
+    /// two, this process would leave a file system behind that nothing can take down. Where the tool is missing
     /// (it is part of util-linux) metadata may stay warm.
     fn settle_metadata(&self) {
         if self.origin.mount.is_none() {

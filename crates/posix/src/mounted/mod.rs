@@ -2,8 +2,9 @@
 //!
 //! Every path is taken relative to the root (or to a directory opened below it): a leading `/` is stripped, and
 //! a `..` that would climb above the root is answered with `EXDEV`, as `openat2(RESOLVE_BENEATH)` would. This is
-//! decided from the path's text alone, and **symbolic links are followed by the kernel as they are**. Paths and links that come
-//! from somebody else belong into [`contained`](FileSystem::contained), where the kernel itself stops them at the root.
+//! decided from the path's text alone, and **symbolic links are followed by the kernel as they are**. Paths and links
+//! that come from somebody else belong into [`contained`](FileSystem::contained), where the kernel itself stops them at
+//! the root.
 //!
 //! What is timed is the system call alone: arguments are converted, buffers faulted in and descriptors looked up
 //! before the clock starts, and the cost of reading the clock is subtracted. `truncate`, `statfs`, and the
@@ -194,8 +195,8 @@ impl Mounted {
         root.st_nlink > 0 && !there
     }
 
-    /// Tells the device which blocks are free, as fstrim(8) does: a loop device gives them back to the file system that holds
-    /// its image. Answers how many bytes that were. Needs root.
+    /// Tells the device which blocks are free, as fstrim(8) does: a loop device gives them back to the file system that
+    /// holds its image. Answers how many bytes that were. Needs root.
     pub fn trim(&self) -> io::Result<u64> {
         use std::os::fd::AsFd as _;
         trim::trim(self.shared.root.as_fd())

@@ -191,9 +191,9 @@ pub(crate) fn removexattrat(dir: BorrowedFd<'_>, path: &CStr, how: AtFlags, name
         .map(drop)
 }
 
-/// How much of a range of a file is in the page cache (a length of 0: to the end): `cachestat(2)` (Linux 6.5), else `mincore(2)`
-/// on a mapping, which does not tell dirty pages. Whoever may not be told gets an error: `mincore` would tell such
-/// that everything is there.
+/// How much of a range of a file is in the page cache (a length of 0: to the end): `cachestat(2)` (Linux 6.5), else
+/// `mincore(2)` on a mapping, which does not tell dirty pages. Whoever may not be told gets an error: `mincore` would
+/// tell such that everything is there.
 pub(crate) fn residency(
     fd: BorrowedFd<'_>,
     offset: u64,

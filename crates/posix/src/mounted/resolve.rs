@@ -1,10 +1,11 @@
 //! Where a call's path begins, and how its walk is kept below the root.
 //!
-//! Three ways, by what the handle's thread can do ([`Reach`]). For the last, in a thread that has no root directory of its own, each
-//! path is walked by `openat2(RESOLVE_IN_ROOT)` before the call: to the object itself where the call follows its last component, which
-//! the call then finds as `/proc/self/fd/N`; else to the directory that the last component, a mere name, is in. A walk that
-//! starts in an open directory begins at that directory's path of the moment. What the walk takes is counted as the call's; what opening a
-//! descriptor takes without a walk, and `/proc`, is not.
+//! Three ways, by what the handle's thread can do ([`Reach`]). For the last, in a thread that has no root directory of
+//! its own, each path is walked by `openat2(RESOLVE_IN_ROOT)` before the call: to the object itself where the call
+//! follows its last component, which the call then finds as `/proc/self/fd/N`; else to the directory that the last
+//! component, a mere name, is in. A walk that starts in an open directory begins at that directory's path of the
+//! moment. What the walk takes is counted as the call's; what opening a descriptor takes without a walk, and `/proc`,
+//! is not.
 
 use super::path::{CPath, depth_after};
 use super::{Shared, clock};
@@ -99,8 +100,8 @@ impl<'s> Place<'s> {
         if self.reach == Reach::Text { self.shared.detour_ns() } else { 0 }
     }
 
-    /// The directory a path starts in and how deep below the root the path ends; `EXDEV` where by its text it would leave the
-    /// target, as `openat2(RESOLVE_BENEATH)` answers. A contained path may try.
+    /// The directory a path starts in and how deep below the root the path ends; `EXDEV` where by its text it would
+    /// leave the target, as `openat2(RESOLVE_BENEATH)` answers. A contained path may try.
     pub(super) fn start(&self, at: At<'_>) -> Result<(BorrowedFd<'s>, u32), Errno> {
         let (dir, depth) = match at.dir {
             None => (self.shared.root.as_fd(), 0),
@@ -123,8 +124,8 @@ impl<'s> Place<'s> {
         Ok((Start::There(dir), buffer.as_c_str()))
     }
 
-    /// As [`walk`](Place::walk), for the calls that take no directory and follow: through `/proc`, or from the thread's own working
-    /// directory. The directory stays open for the call.
+    /// As [`walk`](Place::walk), for the calls that take no directory and follow: through `/proc`, or from the thread's
+    /// own working directory. The directory stays open for the call.
     pub(super) fn detour<'p>(&self, at: At<'_>, last: Last, buffer: &'p mut CPath) -> Result<Way<'s, 'p>, Errno> {
         let (dir, _) = self.start(at)?;
         match self.reach {

@@ -2,8 +2,8 @@
 //!
 //! A process that is blocked waits for any other process to complete a call (or a pause) or to end. A call counts once
 //! its outcome has been *delivered*, as that is where processes tell one another. Progress is a counter,
-//! read *before* a process is asked for its step: if it has moved by the time the process says "blocked", the process is
-//! asked again at once, so no wake-up is lost. When every live process sleeps on the same counter value, nobody
+//! read *before* a process is asked for its step: if it has moved by the time the process says "blocked", the process
+//! is asked again at once, so no wake-up is lost. When every live process sleeps on the same counter value, nobody
 //! can ever move it: that is a deadlock, and reported.
 
 use super::Mounted;
@@ -42,8 +42,8 @@ struct Room {
 
 struct Gate {
     live: usize,
-    /// The latest value of `progress` that a process fell asleep on, and how many did. Sleepers on an older value have been
-    /// or are about to be woken, so they must not count towards a deadlock.
+    /// The latest value of `progress` that a process fell asleep on, and how many did. Sleepers on an older value have
+    /// been or are about to be woken, so they must not count towards a deadlock.
     asleep_on: u64,
     asleep: usize,
     stop: Option<Stop>,
@@ -53,12 +53,13 @@ const SPINS: u32 = 2000;
 /// How often a sleeper looks whether it has been interrupted.
 const POLL: Duration = Duration::from_millis(50);
 
-/// The directory below a handle's root that contained calls have for theirs. They can give it any mode, and whoever could then move
-/// a directory out of it, while they work in that, would lead them out. So it is reached by the one above alone, which they cannot name.
+/// The directory below a handle's root that contained calls have for theirs. They can give it any mode, and whoever
+/// could then move a directory out of it, while they work in that, would lead them out. So it is reached by the one
+/// above alone, which they cannot name.
 const INSIDE: &str = "root";
 
-/// Has work done by a thread whose root directory is [`INSIDE`] the handle's root, or else by one that has every path resolved below it; see
-/// [`FileSystem::contained`].
+/// Has work done by a thread whose root directory is [`INSIDE`] the handle's root, or else by one that has every path
+/// resolved below it; see [`FileSystem::contained`].
 pub(super) fn contained(handle: &Mounted, work: &mut Contained<'_>) -> io::Result<()> {
     let handle = &handle.subdir(INSIDE)?;
     // What is read below /proc for it is not there inside.
@@ -83,8 +84,8 @@ pub(super) fn contained(handle: &Mounted, work: &mut Contained<'_>) -> io::Resul
 
 fn no_means(chroot: &io::Error, openat2: rustix::io::Errno) -> io::Error {
     let message = format!(
-        "calls cannot be kept inside a directory here: chroot(2): {chroot}; openat2(2): {openat2}; run as root, or on Linux 5.6 \
-         or later, or choose a target of the laboratory, such as ffs:"
+        "calls cannot be kept inside a directory here: chroot(2): {chroot}; openat2(2): {openat2}; run as root, or on \
+         Linux 5.6 or later, or choose a target of the laboratory, such as ffs:"
     );
     io::Error::new(chroot.kind(), message)
 }

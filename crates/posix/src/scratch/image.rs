@@ -17,7 +17,8 @@ pub(super) struct Image {
     described: String,
 }
 
-/// The directory to work in: the first candidate that has the space. With an image elsewhere only the mount point lies there.
+/// The directory to work in: the first candidate that has the space. With an image elsewhere only the mount point lies
+/// there.
 pub(super) fn base(spec: &ScratchSpec, at: Option<&crate::Image>) -> Result<PathBuf, SetupError> {
     if let Some(crate::Image::New(path)) = at {
         let parent = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
@@ -118,8 +119,8 @@ impl Image {
         Ok(Image { file, path: None, described: "preallocated image in memory (tmpfs)".to_string() })
     }
 
-    /// Writes zeros over the whole image, so that no block of it is written for the first time later: a file system below has
-    /// more to do the first time, and a fresh file system would seem slower than one that has been used.
+    /// Writes zeros over the whole image, so that no block of it is written for the first time later: a file system
+    /// below has more to do the first time, and a fresh file system would seem slower than one that has been used.
     pub(super) fn write_out(&mut self) -> io::Result<()> {
         const PIECE_BYTES: u64 = 4 << 20;
         let piece = vec![0; usize::try_from(PIECE_BYTES).unwrap_or(usize::MAX)];

@@ -47,8 +47,8 @@ impl Tool {
             .args(&self.arguments)
             .arg(device)
             .env("LC_ALL", "C")
-            // Has mke2fs write the zeros of its journal and tables. Else it asks the device to zero them, and the image's host writes these blocks
-            // for the first time when the journal is first used, which takes longer.
+            // Has mke2fs write the zeros of its journal and tables. Else it asks the device to zero them, and the
+            // image's host writes these blocks for the first time when the journal is first used, which takes longer.
             .env("UNIX_IO_NOZEROOUT", "1")
             .stdin(Stdio::null())
             .stdout(Stdio::null())
@@ -136,7 +136,8 @@ fn quoted(argument: &str) -> String {
     format!("'{}'", argument.replace('\'', r"'\''"))
 }
 
-/// What a tool says is wrong, on one line: how it is to be used, which many print behind that, says nothing about what is wrong.
+/// What a tool says is wrong, on one line: how it is to be used, which many print behind that, says nothing about what
+/// is wrong.
 fn complaint(stderr: &str) -> String {
     let usage = |line: &&str| line.to_ascii_lowercase().starts_with("usage:");
     let lines: Vec<&str> = stderr.lines().map(str::trim).filter(|line| !line.is_empty()).collect();

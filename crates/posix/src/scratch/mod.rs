@@ -55,7 +55,8 @@ struct Kept {
 }
 
 impl Scratch {
-    /// Makes the image (written out, if asked), the file system and the mount; with an image of an earlier run, the mount only.
+    /// Makes the image (written out, if asked), the file system and the mount; with an image of an earlier run, the
+    /// mount only.
     pub(crate) fn make(
         spec: &ScratchSpec,
         keep: bool,

@@ -1,11 +1,12 @@
-//! A run that the clean-up tests stop in its middle: `work_until_stopped TARGET [panic|keep|finish|stubborn|crowd|deep|mounted]`.
+//! A run that the clean-up tests stop in its middle:
+//! `work_until_stopped TARGET [panic|keep|finish|stubborn|crowd|deep|mounted]`.
 //!
-//! Opens a workspace, says where on standard output, and makes files until a signal ends it. `panic` panics after a while,
-//! `finish` ends by itself, `keep` keeps the workspace and ends, `stubborn` ignores the first signal, `crowd` has three
-//! processes: two make directories, one is blocked for ever.
+//! Opens a workspace, says where on standard output, and makes files until a signal ends it. `panic` panics after a
+//! while, `finish` ends by itself, `keep` keeps the workspace and ends, `stubborn` ignores the first signal, `crowd`
+//! has three processes: two make directories, one is blocked for ever.
 //! `deep` makes directories in directories and ends by itself, `mounted` mounts something in its way and does.
-//! `output` as what it does makes a file on its way to a place in the directory TARGET, and a temporary directory, and waits.
-//! With `sweep` as its only argument it sweeps up after killed runs and says what it removed.
+//! `output` as what it does makes a file on its way to a place in the directory TARGET, and a temporary directory, and
+//! waits. With `sweep` as its only argument it sweeps up after killed runs and says what it removed.
 
 use posix::output::Output;
 use posix::{

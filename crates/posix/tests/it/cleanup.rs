@@ -252,8 +252,8 @@ fn a_sweep_leaves_the_living_alone() {
     assert_eq!(running.wait(), 130);
 }
 
-/// A sweep in a container (a process number namespace of its own) that shares the list of what was made took the living for dead, as it does not see their
-/// numbers.
+/// A sweep in a container (a process number namespace of its own) that shares the list of what was made took the living
+/// for dead, as it does not see their numbers.
 #[test]
 fn a_sweep_in_a_container_leaves_the_living_alone() {
     let mut unshare = vec!["unshare", "--pid", "--fork", "--mount-proc"];

@@ -43,8 +43,8 @@ fn play(players: u32, turns: u32) {
     assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), (players * turns) as usize);
 }
 
-/// A regression: the turn is passed on when the outcome is delivered, so it is the delivery that must wake the next player;
-/// waking at the call's completion let both fall asleep.
+/// A regression: the turn is passed on when the outcome is delivered, so it is the delivery that must wake the next
+/// player; waking at the call's completion let both fall asleep.
 #[test]
 fn turns_are_handed_over_without_a_lost_wake_up() {
     play(2, 300);

@@ -1,9 +1,10 @@
 //! What is read ahead while a program does something else.
 //!
-//! A system that sees a file read from end to end reads on before it is asked (Linux: 128 KB, of which the next part is begun when the
-//! program comes to the part before). The classes of sequential reads are measured with nothing in between, so that the program waits for nearly
-//! all of it. What a program does between two reads without the device (its other calls, and where the pace is the recorded one its own
-//! work) passes while the device reads, and is taken off the wait; at most as much as a part of that size takes.
+//! A system that sees a file read from end to end reads on before it is asked (Linux: 128 KB, of which the next part is
+//! begun when the program comes to the part before). The classes of sequential reads are measured with nothing in
+//! between, so that the program waits for nearly all of it. What a program does between two reads without the device
+//! (its other calls, and where the pace is the recorded one its own work) passes while the device reads, and is taken
+//! off the wait; at most as much as a part of that size takes.
 
 use super::annotated::NodeId;
 
@@ -44,7 +45,8 @@ impl ReadAhead {
         self.put(Stream { node, free_ns: self.free_ns, ahead_ns: 0.0 });
     }
 
-    /// A file is read on, for which a program would wait so long; a whole part takes `part_ns`. Answers how much of the wait has passed already.
+    /// A file is read on, for which a program would wait so long; a whole part takes `part_ns`. Answers how much of the
+    /// wait has passed already.
     pub fn read_on(&mut self, node: NodeId, wait_ns: f64, part_ns: f64) -> f64 {
         let mut stream = self.take(node).unwrap_or(Stream { node, free_ns: self.free_ns, ahead_ns: 0.0 });
         let ahead_ns = (stream.ahead_ns + self.free_ns - stream.free_ns).min(part_ns);

@@ -1,9 +1,9 @@
 //! The annotated trace: the one type that all stages read and write.
 //!
-//! [`Annotated`] stands beside a [`Batch`](trace::Batch): one [`Note`] per event, and for each event a run of [`Step`]s, the
-//! elementary operations that the call asks of a file system whatever its caches hold. The cache stage answers each step with
-//! a [`Mark`] (hit or miss, dirty or clean, for one system), the pattern stage refines the marks of what goes to disk, and pricing
-//! turns step and mark into entries of the system vector.
+//! [`Annotated`] stands beside a [`Batch`](trace::Batch): one [`Note`] per event, and for each event a run of
+//! [`Step`]s, the elementary operations that the call asks of a file system whatever its caches hold. The cache stage
+//! answers each step with a [`Mark`] (hit or miss, dirty or clean, for one system), the pattern stage refines the marks
+//! of what goes to disk, and pricing turns step and mark into entries of the system vector.
 
 use super::near::{Distance, FarPages};
 use posix::SyncRange;
@@ -130,7 +130,8 @@ pub enum Role {
     Fails,
     /// The same for open, which has more to undo.
     FailsToOpen,
-    /// Missing, and about to be made: the class (create, mkdir) includes looking up an absent name in a cached directory.
+    /// Missing, and about to be made: the class (create, mkdir) includes looking up an absent name in a cached
+    /// directory.
     Makes,
 }
 
@@ -158,8 +159,9 @@ pub enum Transfer {
 
 /// An elementary operation.
 ///
-/// The fields throughout: `node` is the file acted on, `dir` the directory of the name, `slot` the name itself; `size_bytes` is
-/// the file's length before; `first` marks the first component of a path, which the call's own class includes; `direct` `O_DIRECT`.
+/// The fields throughout: `node` is the file acted on, `dir` the directory of the name, `slot` the name itself;
+/// `size_bytes` is the file's length before; `first` marks the first component of a path, which the call's own class
+/// includes; `direct` `O_DIRECT`.
 #[allow(missing_docs)]
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Step {
@@ -183,8 +185,8 @@ pub enum Step {
         direct: bool,
         transfer: Transfer,
     },
-    /// Data was written: `new_bytes` of it had no blocks before, or such as nobody wrote; the file was `size_bytes` long. Whether the first
-    /// and the last block held data: `head_holds`, `tail_holds`.
+    /// Data was written: `new_bytes` of it had no blocks before, or such as nobody wrote; the file was `size_bytes`
+    /// long. Whether the first and the last block held data: `head_holds`, `tail_holds`.
     Write {
         node: NodeId,
         offset: u64,
@@ -318,8 +320,9 @@ pub enum NewIn {
 pub enum Mark {
     /// Nothing to say.
     Nothing,
-    /// How a component was found; `directory_cached`: without reading the directory's blocks; how far from the processor a cached name was;
-    /// of one that was not cached, how many files were made between it and the nearest with a cached inode (at least 1).
+    /// How a component was found; `directory_cached`: without reading the directory's blocks; how far from the
+    /// processor a cached name was; of one that was not cached, how many files were made between it and the nearest
+    /// with a cached inode (at least 1).
     Lookup { found: Found, directory_cached: bool, pattern: Pattern, far: Distance, inode_distance: u32 },
     /// Bytes found in the cache, bytes from disk, bytes the kernel reads in all (with read-ahead).
     Read { cached_bytes: u64, disk_bytes: u64, window_bytes: u64, pattern: Pattern, far: FarPages },
@@ -343,7 +346,8 @@ pub enum Mark {
     Close { flushed_bytes: u64, was_empty: bool },
     /// What fsync had to do.
     Sync(SyncMark),
-    /// What sync_file_range started to write, where it did not wait for that, and how long it waited for what was under way.
+    /// What sync_file_range started to write, where it did not wait for that, and how long it waited for what was under
+    /// way.
     SyncRange { started_bytes: u64, wait_ns: f64 },
     /// A directory read from disk or from the cache.
     ReadDir { cold: bool },

@@ -1,10 +1,10 @@
 //! Stage 2: what the target's caches make of each step.
 //!
-//! Data, name and attribute caches of the target's sizes; names and attributes leave by recency, data as the options say; names are cached whether
-//! present or absent.
-//! What is not simulated as a cache is the read-ahead inside a sequential stream (the classes `rd_*` are measured with it);
-//! the window that a first read brings in is. Dirty data is followed per file: new blocks or overwritten ones, what
-//! an fsync finds, and when write-back takes it away.
+//! Data, name and attribute caches of the target's sizes; names and attributes leave by recency, data as the options
+//! say; names are cached whether present or absent.
+//! What is not simulated as a cache is the read-ahead inside a sequential stream (the classes `rd_*` are measured with
+//! it); the window that a first read brings in is. Dirty data is followed per file: new blocks or overwritten ones,
+//! what an fsync finds, and when write-back takes it away.
 
 use super::annotated::{DirtyKind, Found, Mark, NewIn, NodeId, Pattern, SlotId, Stable, Step, SyncMark, Transfer};
 use super::inodes::Inodes;
@@ -373,8 +373,8 @@ impl CacheStage {
         Mark::Copy { shares, flushed_bytes }
     }
 
-    /// The two ends of a copy that shares blocks: nothing is read; what is written gets other blocks, and what was cached of them
-    /// before is not its data any more.
+    /// The two ends of a copy that shares blocks: nothing is read; what is written gets other blocks, and what was
+    /// cached of them before is not its data any more.
     fn share(&mut self, step: &Step) -> Mark {
         let Step::Write { node, offset, len_bytes, .. } = *step else { return Mark::Nothing };
         self.ledger.grew(node);
@@ -544,7 +544,8 @@ impl CacheStage {
         self.clean_file(node);
         let carried = self.ledger.carried(found.carries, node, self.writeback.waiting());
         for other in carried {
-            // Where the system waits for others' new data anyway, that is `fsync_oth`; else it is data like the file's own.
+            // Where the system waits for others' new data anyway, that is `fsync_oth`; else it is data like the file's
+            // own.
             if found.carries == Carries::Operations {
                 mark.dirty_bytes += self.data.pages_of(other).1 * PAGE_BYTES;
             }

@@ -99,7 +99,8 @@ const COLUMNS: &[Column] = &[
         stage: Stage::Cache,
         name: "dirty",
         kind: AnnotationKind::Utf8,
-        meaning: "what a sync or removal found: clean, overwritten, appended, created, late (new, committed by another's sync), names, dirty, uncached; started: write-back that is not waited for",
+        meaning: "what a sync or removal found: clean, overwritten, appended, created, late (new, committed by \
+            another's sync), names, dirty, uncached; started: write-back that is not waited for",
         fill: |call, cell| cell.text = call.dirt().map(str::to_owned),
     },
     Column {

@@ -183,8 +183,8 @@ fn resolve_class(table: &PriceTable, class: Class) -> Resolved {
     last_resort(table, class)
 }
 
-/// Cold lookups where none could be measured, as without root, when names cannot be dropped from the caches: what is read for
-/// them is a block of the directory at a random place, and inodes of which a block holds many.
+/// Cold lookups where none could be measured, as without root, when names cannot be dropped from the caches: what is
+/// read for them is a block of the directory at a random place, and inodes of which a block holds many.
 fn cold_names(table: &PriceTable, class: Class) -> Option<Vec<Part>> {
     use Class::*;
     let measured = [LookupSeqMiss, LookupRandMiss].into_iter().any(|c| table.has(c));

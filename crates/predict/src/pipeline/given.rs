@@ -1,4 +1,5 @@
-//! Request vectors that come from a file: what a stage of somebody else's has made of those written by [`super::write_annotated`].
+//! Request vectors that come from a file: what a stage of somebody else's has made of those written by
+//! [`super::write_annotated`].
 
 use super::request::Request;
 use columnar::FileError;
@@ -51,7 +52,8 @@ impl<'r> Given<'r> {
         let row = self.rows.first_row + self.at as u64;
         let path = self.reader.directory();
         let wrong = |message: String| FORMAT.corrupt(path, format!("row {row}"), message);
-        let must = "a stage keeps every row of the trace in its place, and empties the request of a call that is to cost nothing";
+        let must = "a stage keeps every row of the trace in its place, and empties the request of a call that is to \
+            cost nothing";
         let Some(found) = self.rows.batch.events.get(self.at) else {
             return Err(wrong(format!("the trace ends before call {}; {must}", event.head.seq)));
         };
@@ -114,7 +116,10 @@ fn parse(text: &str, out: &mut Vec<Request>) -> Result<(), String> {
         let weight =
             weight.filter(|weight| weight.is_finite()).ok_or_else(|| format!("\"{part}\" begins with no number"))?;
         let (class, size) = parse_entry_name(name).ok_or_else(|| {
-            format!("\"{name}\" is no entry of the system vector; a number before it says how often, as in \"0.5 rd_4096{AND}stat\"")
+            format!(
+                "\"{name}\" is no entry of the system vector; a number before it says how often, as in \"0.5 \
+                rd_4096{AND}stat\""
+            )
         })?;
         out.push(Request { class, size, weight });
     }

@@ -1,9 +1,10 @@
 //! Which inodes have been read since the caches were emptied, in the order in which the files were made.
 //!
-//! Inodes lie in blocks, and a system that reads one reads its neighbours with it: 16 in a block of ext4's table, and 32 blocks
-//! ahead; 64 in a chunk of XFS; in a leaf of btrfs whatever was made about then. How many they are, a lookup's price tells, which is measured
-//! by the distance to the nearest that is known ([`Class::LookupNearMiss`](system::vector::Class::LookupNearMiss)). Files are
-//! numbered in the order in which a snapshot tells them, which is that of a replay's rebuild, and near to how they were made.
+//! Inodes lie in blocks, and a system that reads one reads its neighbours with it: 16 in a block of ext4's table, and
+//! 32 blocks ahead; 64 in a chunk of XFS; in a leaf of btrfs whatever was made about then. How many they are, a
+//! lookup's price tells, which is measured by the distance to the nearest that is known
+//! ([`Class::LookupNearMiss`](system::vector::Class::LookupNearMiss)). Files are numbered in the order in which a
+//! snapshot tells them, which is that of a replay's rebuild, and near to how they were made.
 
 /// Farther than this all are as far as this: no system reads so many at once.
 pub const DISTANCE_MAX: u32 = 1024;

@@ -1,4 +1,5 @@
-//! Doubly linked lists through the slots of a table: an order that costs two words a slot, no hashing and no allocation.
+//! Doubly linked lists through the slots of a table: an order that costs two words a slot, no hashing and no
+//! allocation.
 
 /// No slot: beyond either end of a list.
 pub(super) const END: u32 = u32::MAX;

@@ -9,7 +9,8 @@
 //! | postprocess | [`postprocess`] | sums, distributions |
 //!
 //! All work on one [`annotated`] trace, batch by batch, in memory bounded by live files and caches; `run` drives them.
-//! The method and its limits are in docs/method.md. Nothing here knows where profiles come from or how results are shown.
+//! The method and its limits are in docs/method.md. Nothing here knows where profiles come from or how results are
+//! shown.
 
 mod ahead;
 pub mod annotated;
@@ -183,9 +184,10 @@ pub fn predict_calls(
     of_pass(pass, workload, systems.len(), options)
 }
 
-/// As [`predict`] for one system, with request vectors from a trace that [`write_annotated`] has written after [`Stage::Price`], and that
-/// somebody may have changed since: of every call the column `request` is priced, in place of what the stages before have found. What else a
-/// call finds (write-back under way, other threads in a call) is simulated as ever.
+/// As [`predict`] for one system, with request vectors from a trace that [`write_annotated`] has written after
+/// [`Stage::Price`], and that somebody may have changed since: of every call the column `request` is priced, in place
+/// of what the stages before have found. What else a call finds (write-back under way, other threads in a call) is
+/// simulated as ever.
 ///
 /// # Errors
 /// As [`predict`]; `given` has another trace than the workload, lacks the column, or has a request in it that is none.

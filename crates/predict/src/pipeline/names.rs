@@ -6,8 +6,8 @@ use rustc_hash::FxHashMap;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct NameId(pub u32);
 
-/// The table of components. Names that no slot of the tree holds are freed by [`sweep`](Names::sweep), so that temporary names do
-/// not pile up.
+/// The table of components. Names that no slot of the tree holds are freed by [`sweep`](Names::sweep), so that
+/// temporary names do not pile up.
 #[derive(Debug, Default)]
 pub struct Names {
     index: FxHashMap<Box<[u8]>, NameId>,

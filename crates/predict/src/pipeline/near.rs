@@ -1,13 +1,13 @@
 //! How far what is cached is from the processor: bytes touched since a thing was last touched.
 //!
-//! A system's caches say whether a name, an inode or a page is in memory. What it costs to get it from there depends on whether the
-//! processor still has it in a cache of its own, and so on how much else was touched in between (its *stack distance*; Mattson
-//! et al., *Evaluation techniques for storage hierarchies*, IBM Systems Journal 9, 1970). The clock here advances by a thing's
-//! bytes only when that was touched longer ago than [`NEAR_BYTES`], so that a few hot things do not push out the others by
-//! being touched again and again: an approximation of the distance at one number a thing.
+//! A system's caches say whether a name, an inode or a page is in memory. What it costs to get it from there depends on
+//! whether the processor still has it in a cache of its own, and so on how much else was touched in between (its *stack
+//! distance*; Mattson et al., *Evaluation techniques for storage hierarchies*, IBM Systems Journal 9, 1970). The clock
+//! here advances by a thing's bytes only when that was touched longer ago than [`NEAR_BYTES`], so that a few hot things
+//! do not push out the others by being touched again and again: an approximation of the distance at one number a thing.
 //!
-//! Things that came into the cache one after the other lie side by side, and are fetched ahead where they are met again in that
-//! order; only out of order is each an access of its own.
+//! Things that came into the cache one after the other lie side by side, and are fetched ahead where they are met again
+//! in that order; only out of order is each an access of its own.
 
 use system::vector::OBJECT_BYTES;
 

@@ -35,8 +35,8 @@ pub enum Calls {
     /// All that have a price.
     #[default]
     All,
-    /// Those that a replay makes, and what those find that only they have done: for holding a prediction against a replay. Accesses through
-    /// mappings, which no replay makes, bring nothing into the caches either.
+    /// Those that a replay makes, and what those find that only they have done: for holding a prediction against a
+    /// replay. Accesses through mappings, which no replay makes, bring nothing into the caches either.
     Replayed,
 }
 
@@ -146,8 +146,8 @@ pub enum PredictError {
     NoSystem,
     /// A profile lacks entries the workload needs, and nothing stands in for them.
     #[error(
-        "the profile of {system} has no entry that could price {}; measure the system again with fsage measure, or add {} \
-         to the profile by hand",
+        "the profile of {system} has no entry that could price {}; measure the system again with fsage measure, or add \
+         {} to the profile by hand",
         list_missing(.missing), .missing.first().map_or("it", |m| m.class)
     )]
     MissingEntries {
@@ -158,7 +158,8 @@ pub enum PredictError {
     },
     /// Too little of the workload is visible.
     #[error(
-        "the trace shows {:.1} % of the workload's file system activity, and {:.1} % are asked for (--min-coverage): {detail}",
+        "the trace shows {:.1} % of the workload's file system activity, and {:.1} % are asked for (--min-coverage): \
+         {detail}",
         .share * 100.0, .min * 100.0
     )]
     Coverage {

@@ -1,8 +1,8 @@
 //! The data cache: which pages of which files are in memory, and which of them are dirty.
 //!
-//! Pages are kept in chunks of up to 64 with a bitmap each; what leaves is a chunk, which one [`CachePolicy`] decides. With chunks of one page
-//! it is the policy over pages exactly; larger chunks evict a run of neighbouring pages together, as a kernel with large folios
-//! does, and cost as much per request however large it is.
+//! Pages are kept in chunks of up to 64 with a bitmap each; what leaves is a chunk, which one [`CachePolicy`] decides.
+//! With chunks of one page it is the policy over pages exactly; larger chunks evict a run of neighbouring pages
+//! together, as a kernel with large folios does, and cost as much per request however large it is.
 
 use super::annotated::NodeId;
 use super::near::{Clock, FarPages, NEAR_BYTES};
@@ -143,7 +143,8 @@ pub struct DataCache {
     chunks: Vec<Chunk>,
     free: Vec<u32>,
     files: Vec<FilePages>,
-    /// Chunks by file and number, but for the first of each file. The numbers alone are kept: the chunk is looked at in any case.
+    /// Chunks by file and number, but for the first of each file. The numbers alone are kept: the chunk is looked at in
+    /// any case.
     index: HashTable<u32>,
     replacement: Replacement,
     /// Of bytes touched, these pages and whatever else shares the processor's caches.
@@ -160,8 +161,8 @@ fn mask(from: u64, len: u64) -> u64 {
 }
 
 impl DataCache {
-    /// A cache of at most `limit_bytes` (`None`: unbounded) in chunks of `chunk_pages`, which is cut to 1 to 64, that evicts what was
-    /// not used for longest.
+    /// A cache of at most `limit_bytes` (`None`: unbounded) in chunks of `chunk_pages`, which is cut to 1 to 64, that
+    /// evicts what was not used for longest.
     pub fn new(limit_bytes: Option<u64>, chunk_pages: u64) -> DataCache {
         DataCache::with_policy(limit_bytes, chunk_pages, CachePolicy::Lru)
     }
@@ -335,8 +336,8 @@ impl DataCache {
         self.pages += misses;
     }
 
-    /// Evicts chunks until those pages of `bits` that the chunk `of` has not, `misses` of them, have room; says whether it was evicted itself.
-    /// Whatever the limit, one chunk fits.
+    /// Evicts chunks until those pages of `bits` that the chunk `of` has not, `misses` of them, have room; says whether
+    /// it was evicted itself. Whatever the limit, one chunk fits.
     #[inline]
     fn make_room(&mut self, of: u32, bits: u64, misses: u64, touched: &mut Touched) -> bool {
         let Some(limit) = self.limit_pages else { return false };
@@ -592,7 +593,8 @@ mod tests {
                     }
                     _ => {
                         let dirty = op < 5;
-                        let touched = Touched { far: FarPages::default(), ..cache.touch(NodeId(node), first, count, dirty) };
+                        let touched = Touched { far: FarPages::default(),
+                            ..cache.touch(NodeId(node), first, count, dirty) };
                         prop_assert_eq!(touched, naive.touch(node, first, count, dirty));
                     }
                 }

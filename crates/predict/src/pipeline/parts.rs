@@ -1,4 +1,5 @@
-//! Parts of a trace on their way from the first stage, which comes once, to the others, which may be many and in threads of their own.
+//! Parts of a trace on their way from the first stage, which comes once, to the others, which may be many and in
+//! threads of their own.
 
 use super::annotated::Annotated;
 use super::preprocess::Preprocess;

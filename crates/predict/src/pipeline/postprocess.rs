@@ -1,7 +1,7 @@
 //! Stage 5: sums and distributions.
 //!
-//! Everything is accumulated as the trace streams by and is bounded: by operations, entries, report directories, live files,
-//! and a fixed number of time buckets.
+//! Everything is accumulated as the trace streams by and is bounded: by operations, entries, report directories, live
+//! files, and a fixed number of time buckets.
 
 use super::annotated::{NodeId, Note, Status, Step};
 use super::preprocess::{Preprocess, ReportDirectory};
@@ -331,7 +331,8 @@ pub struct Coverage {
     pub uncovered_by_op: BTreeMap<&'static str, u64>,
     /// Traced time of priced calls, nanoseconds.
     pub modelled_traced_ns: u64,
-    /// Priced calls, and those left out because no replay makes them, over these and uncovered calls; 1 if there were none.
+    /// Priced calls, and those left out because no replay makes them, over these and uncovered calls; 1 if there were
+    /// none.
     pub calls_share: f64,
     /// The share the tracer's importer states, accesses through mappings included; absent where it could not be known.
     pub stated_share: Option<f64>,

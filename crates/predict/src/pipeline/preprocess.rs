@@ -1,8 +1,8 @@
 //! Stage 1: what each call asks for, whatever the caches hold.
 //!
-//! Builds the name tree from the snapshot, keeps it up to date as calls create, rename and remove, resolves every path as the
-//! kernel walks it, follows descriptors to files, knows lengths and holes, and splits each call into [`Step`]s. Where the
-//! trace and the tree disagree the trace is believed and the surprise counted.
+//! Builds the name tree from the snapshot, keeps it up to date as calls create, rename and remove, resolves every path
+//! as the kernel walks it, follows descriptors to files, knows lengths and holes, and splits each call into [`Step`]s.
+//! Where the trace and the tree disagree the trace is believed and the surprise counted.
 
 mod data;
 mod descriptors;
@@ -28,7 +28,8 @@ const BYTES_MAX: u64 = 1 << 62;
 /// What one call moves at most (`MAX_RW_COUNT` of Linux).
 const TRANSFER_BYTES_MAX: u64 = 0x7fff_f000;
 
-/// Steps after which a part of a batch ends: a path of thousands of components has as many at every call. Ordinary batches have fewer in all.
+/// Steps after which a part of a batch ends: a path of thousands of components has as many at every call. Ordinary
+/// batches have fewer in all.
 const STEPS_MAX: usize = 1 << 14;
 
 /// Directories that time is reported under; more than these are reported with their parent.
@@ -83,7 +84,8 @@ pub struct Preprocess {
     // Of the current batch.
     pub(super) starts: Vec<(NodeId, u64)>,
     pub(super) memos: Vec<Option<Memo>>,
-    /// By the hash of the directories that a path leads through ([`Above`](super::walk)): one of the paths through them.
+    /// By the hash of the directories that a path leads through ([`Above`](super::walk)): one of the paths through
+    /// them.
     pub(super) memos_above: FxHashMap<u64, (PathId, Memo)>,
     pub(super) memo_steps: Vec<Step>,
     pub(super) interned: Interned,
@@ -193,8 +195,9 @@ impl Preprocess {
         self.implied_directories > IMPLIED_DIRECTORIES_MAX
     }
 
-    /// Annotates events of a batch from the one at `first` on, and answers how many of the batch are done now: all, unless their
-    /// paths are very long or a signal asks to stop. Batches come in the order of the trace, and so do their parts.
+    /// Annotates events of a batch from the one at `first` on, and answers how many of the batch are done now: all,
+    /// unless their paths are very long or a signal asks to stop. Batches come in the order of the trace, and so do
+    /// their parts.
     pub fn annotate(&mut self, batch: &Batch, first: usize, out: &mut Annotated) -> usize {
         out.clear();
         out.first = first;
@@ -442,7 +445,8 @@ impl Preprocess {
         }
     }
 
-    /// A call that fails after its walk costs about an access; only getxattr and readlink have classes of their own for that.
+    /// A call that fails after its walk costs about an access; only getxattr and readlink have classes of their own for
+    /// that.
     fn outcome_class(&self, event: &Event, class: Option<Class>) -> Class {
         match (event.op(), class) {
             (Op::GetXattr, Some(_)) if event.head.errno.is_some() => Class::GetXattrMissing,

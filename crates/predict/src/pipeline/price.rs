@@ -77,7 +77,8 @@ impl Pricer {
         self.table.has(class)
     }
 
-    /// What one operation of a class takes at a size, nanoseconds, whatever is around it; `None` where the profile has none.
+    /// What one operation of a class takes at a size, nanoseconds, whatever is around it; `None` where the profile has
+    /// none.
     pub fn alone_ns(&self, class: Class, size: u64) -> Option<f64> {
         let point = self.table.point(class, size)?;
         let means = self.table.means_ns();
@@ -146,7 +147,8 @@ impl Pricer {
         }
     }
 
-    /// The entries that make a call's price, as [`price`](Pricer::price) charges them: number and weight of each. Charges nothing.
+    /// The entries that make a call's price, as [`price`](Pricer::price) charges them: number and weight of each.
+    /// Charges nothing.
     pub fn terms(&self, requests: &[Request], context: Context, each: &mut dyn FnMut(u16, f64)) {
         let mut point = |class, size, weight: f64| {
             let terms = self.table.point(class, size);

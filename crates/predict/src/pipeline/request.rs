@@ -28,7 +28,8 @@ const IDLE_NS_MIN: u64 = 100_000;
 const IDLE_NS_MAX: u64 = 10_000_000;
 /// `syncfs` is measured with files of this length.
 const SYNC_FILE_BYTES: u64 = 64 << 10;
-/// `lur_few` is of directories of up to so many names; in those of `lur_nc` a name is so far from its directory, on average.
+/// `lur_few` is of directories of up to so many names; in those of `lur_nc` a name is so far from its directory, on
+/// average.
 const FEW_NAMES: u32 = 16;
 const MEASURED_DISTANCE: u64 = 20;
 /// `lun_ac` is of directories of up to so many names.
@@ -204,7 +205,8 @@ impl Requests {
                 self.add(Class::SyncRangeStart, started_bytes, 1.0);
             }
             (Step::SyncAll, &Mark::SyncAll { dirty_bytes, logged, changed }) => {
-                // Metadata alone is written as well: with the smallest measured file's. The names of the files are in the class.
+                // Metadata alone is written as well: with the smallest measured file's. The names of the files are in
+                // the class.
                 let size = if changed { dirty_bytes.max(SYNC_FILE_BYTES) } else { dirty_bytes };
                 self.add(Class::SyncFs, size, 1.0);
                 self.log(logged.saturating_sub(size / SYNC_FILE_BYTES));
@@ -230,7 +232,8 @@ impl Requests {
                     self.add(Class::LookupRandMiss, 0, 1.0);
                     MEASURED_DISTANCE
                 };
-                // The classes are of files made after their directories, so that not far away an inode is known, and some come with it.
+                // The classes are of files made after their directories, so that not far away an inode is known, and
+                // some come with it.
                 if u64::from(inode_distance) > distance {
                     self.add(Class::LookupNearMiss, inode_distance.into(), 1.0);
                     self.add(Class::LookupNearMiss, distance, -1.0);
@@ -355,7 +358,8 @@ impl Requests {
         }
     }
 
-    /// Sharing is a matter of extents: more bytes than were measured take no longer. What has to be written first is in `copy_new`.
+    /// Sharing is a matter of extents: more bytes than were measured take no longer. What has to be written first is in
+    /// `copy_new`.
     fn copy(&mut self, len_bytes: u64, shares: bool, flushed_bytes: u64) {
         let size = if shares { len_bytes.min(COPY_BYTES_MAX) } else { len_bytes };
         if flushed_bytes == 0 {
@@ -417,9 +421,9 @@ impl Requests {
         }
     }
 
-    /// A directory's curve is the sum over its calls. Of what an empty one costs half goes to the first call and half to the
-    /// empty answer, of one that is read from disk all to the first, which waits for it; what depends on the entries goes to each call in
-    /// proportion to what it returned.
+    /// A directory's curve is the sum over its calls. Of what an empty one costs half goes to the first call and half
+    /// to the empty answer, of one that is read from disk all to the first, which waits for it; what depends on the
+    /// entries goes to each call in proportion to what it returned.
     fn read_dir(&mut self, step: &Step, cold: bool) {
         let Step::ReadDir { entries, share_bytes, total_bytes, first, end, .. } = *step else { return };
         let class = if cold { Class::ReadDirCold } else { Class::ReadDir };

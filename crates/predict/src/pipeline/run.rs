@@ -1,8 +1,9 @@
 //! One pass over the trace: preprocessing once, then cache, pattern, price and sums per group of systems.
 //!
 //! Caches depend on sizes and on the order of calls, not on prices, unless write-back comes in, which depends on the
-//! predicted time. So systems with the same parameters share one cache simulation; if write-back does come in, the pass is
-//! thrown away and made again with one simulation each. A system's prediction never depends on which others are in the run.
+//! predicted time. So systems with the same parameters share one cache simulation; if write-back does come in, the pass
+//! is thrown away and made again with one simulation each. A system's prediction never depends on which others are in
+//! the run.
 
 use super::ahead::{PART_BYTES, ReadAhead};
 use super::annotated::{Annotated, Mark, NodeId, Note, Pattern, Status, Step};
@@ -93,7 +94,8 @@ struct Syncing {
 }
 
 impl Syncing {
-    /// How many other syncs are on their way when a sync begins, which from then on is one of them; 0 for any other call.
+    /// How many other syncs are on their way when a sync begins, which from then on is one of them; 0 for any other
+    /// call.
     fn beside(&mut self, event: &Event) -> u32 {
         if !matches!(event.call, Call::Fsync(_) | Call::Fdatasync(_)) {
             return 0;
@@ -180,12 +182,12 @@ pub(super) struct Pass<'p> {
     pub coverage: Coverage,
 }
 
-/// Makes a pass, pricing the request vectors `given` of one system in place of those found. `None`: systems that shared a simulation may not; make
-/// it again with `share` off.
+/// Makes a pass, pricing the request vectors `given` of one system in place of those found. `None`: systems that shared
+/// a simulation may not; make it again with `share` off.
 ///
-/// Preprocessing, which comes once, runs in the calling thread; the groups run behind it, in as many threads as there are processors. Each of them
-/// sees every call in the order of the trace, so that nothing depends on how many threads there are. With a sink they share one thread:
-/// what it hears has an order, too.
+/// Preprocessing, which comes once, runs in the calling thread; the groups run behind it, in as many threads as there
+/// are processors. Each of them sees every call in the order of the trace, so that nothing depends on how many threads
+/// there are. With a sink they share one thread: what it hears has an order, too.
 pub(super) fn pass<'p>(
     workload: &dyn Workload,
     systems: &'p [SystemProfile],

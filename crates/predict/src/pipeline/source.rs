@@ -13,8 +13,9 @@ pub trait Workload {
     /// The profile is damaged.
     fn snapshot(&self) -> Result<Snapshot, FileError>;
 
-    /// Hands over the batches in the order of the trace, until the visitor says `false`. What the columns named hold may be left out of
-    /// the events ([`Reader::batches_without`]). A batch is the visitor's to keep, in exchange for another whose memory may be used.
+    /// Hands over the batches in the order of the trace, until the visitor says `false`. What the columns named hold
+    /// may be left out of the events ([`Reader::batches_without`]). A batch is the visitor's to keep, in exchange for
+    /// another whose memory may be used.
     ///
     /// # Errors
     /// The profile is damaged.

@@ -9,8 +9,8 @@ const STRETCHES_MAX: usize = 256;
 /// Width of the first stretches, nanoseconds.
 const STRETCH_NS: u64 = 1 << 20;
 
-/// What the caches did in each stretch of the time of the trace: as the simulation had it at the calls of the stretch, which with calls as fast as
-/// possible is another clock than the recording's.
+/// What the caches did in each stretch of the time of the trace: as the simulation had it at the calls of the stretch,
+/// which with calls as fast as possible is another clock than the recording's.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct CacheTimeline {
     /// Width of a stretch of traced time, nanoseconds.
@@ -57,7 +57,8 @@ impl Recorder {
         }
     }
 
-    /// A call at a time of the trace is about to be simulated: whether a stretch is over, whose counts [`Recorder::close`] then takes.
+    /// A call at a time of the trace is about to be simulated: whether a stretch is over, whose counts
+    /// [`Recorder::close`] then takes.
     #[inline]
     pub(super) fn is_over(&self, t_ns: u64) -> bool {
         t_ns >= self.end_ns
@@ -69,7 +70,8 @@ impl Recorder {
         self.dirty_most_pages = self.dirty_most_pages.max(pages);
     }
 
-    /// Ends stretches until a time is within the one under way; `counts` are those before its call. Calls that come late count where the others are.
+    /// Ends stretches until a time is within the one under way; `counts` are those before its call. Calls that come
+    /// late count where the others are.
     pub(super) fn close(&mut self, t_ns: u64, counts: Counts) {
         while self.is_over(t_ns) {
             if self.done.len() + 1 == STRETCHES_MAX {
@@ -96,7 +98,8 @@ impl Recorder {
         }
     }
 
-    /// Makes one of every two stretches. Their number is odd, one less than [`STRETCHES_MAX`]: the last becomes the beginning of the one under way.
+    /// Makes one of every two stretches. Their number is odd, one less than [`STRETCHES_MAX`]: the last becomes the
+    /// beginning of the one under way.
     fn halve(&mut self) {
         let Some(last) = self.done.pop() else { return };
         self.before.page_hits -= last.page_hits;

@@ -80,7 +80,8 @@ fn dirent_bytes(name: &[u8]) -> u64 {
     (19 + name.len() as u64 + 1).next_multiple_of(8)
 }
 
-/// Pages of a directory's blocks by the length of its listing: a block holds shorter records of the same names, and is seldom full.
+/// Pages of a directory's blocks by the length of its listing: a block holds shorter records of the same names, and is
+/// seldom full.
 pub(super) fn directory_pages(dirent_bytes: u64) -> u32 {
     u32::try_from(dirent_bytes.div_ceil(PAGE_BYTES)).unwrap_or(u32::MAX).max(1)
 }
@@ -348,8 +349,8 @@ impl Tree {
 
     // ---- lengths and holes ----------------------------------------------------------------------------
 
-    /// Writes `[offset, offset + len)`: grows the file, fills holes, and returns how many of the bytes held no data before: they had
-    /// no blocks, or such as were preallocated and never written.
+    /// Writes `[offset, offset + len)`: grows the file, fills holes, and returns how many of the bytes held no data
+    /// before: they had no blocks, or such as were preallocated and never written.
     pub fn write_range(&mut self, id: NodeId, offset: u64, len_bytes: u64, block: u64) -> u64 {
         let end = offset.saturating_add(len_bytes);
         let node = *self.node(id);
@@ -494,7 +495,8 @@ mod tests {
                     0 | 1 => {
                         let new = (offset..end).filter(|&b| b >= size || !data[(b / BLOCK) as usize]).count() as u64;
                         prop_assert_eq!(tree.write_range(file, offset, len, BLOCK), new);
-                        for b in offset / BLOCK..end.div_ceil(BLOCK) { (blocks[b as usize], data[b as usize]) = (true, true); }
+                        for b in offset / BLOCK..end.div_ceil(BLOCK) { (blocks[b as usize], data[b as usize]) = (true,
+                            true); }
                         size = size.max(end);
                     }
                     2 => {
@@ -511,7 +513,8 @@ mod tests {
                     }
                     _ => {
                         tree.punch(file, offset, len, BLOCK);
-                        for b in offset.div_ceil(BLOCK)..end.min(size) / BLOCK { (blocks[b as usize], data[b as usize]) = (false, false); }
+                        for b in offset.div_ceil(BLOCK)..end.min(size) / BLOCK { (blocks[b as usize],
+                            data[b as usize]) = (false, false); }
                     }
                 }
                 prop_assert_eq!(tree.node(file).size_bytes, size);

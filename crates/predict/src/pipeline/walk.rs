@@ -244,8 +244,8 @@ impl Preprocess {
     }
 }
 
-/// Components of a batch's paths that were interned, by where they lie in memory: a path is walked again and again. One place for each few, so that
-/// it is found at once.
+/// Components of a batch's paths that were interned, by where they lie in memory: a path is walked again and again. One
+/// place for each few, so that it is found at once.
 #[derive(Debug)]
 pub(super) struct Interned {
     places: Vec<(usize, usize, NameId)>,

@@ -46,12 +46,12 @@ impl fmt::Display for Warning {
                 show::counted(*calls, "call", "calls")
             ),
             Warning::CacheIsLowerBound => f.write_str(
-                "the workload read more than the data cache that was measured, which is a lower bound; measure again with a \
-                 larger --budget, or put data_cache_bytes into the profile",
+                "the workload read more than the data cache that was measured, which is a lower bound; measure again \
+                 with a larger --budget, or put data_cache_bytes into the profile",
             ),
             Warning::NoWritebackRate => f.write_str(
-                "the profile states no write-back rate; waiting at the dirty limit is not priced: measure the system again, or \
-                 put writeback_bytes_per_s into the profile",
+                "the profile states no write-back rate; waiting at the dirty limit is not priced: measure the system \
+                 again, or put writeback_bytes_per_s into the profile",
             ),
         }
     }

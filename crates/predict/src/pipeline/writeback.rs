@@ -1,8 +1,8 @@
 //! Write-back: when dirty data leaves the cache by itself, and what that costs those who do not wait for it.
 //!
-//! The policy is Linux's in outline: files wait in the order in which they became dirty; a file older than the expiry age is
-//! written; above the background threshold the oldest are written until below it; a writer that would go beyond the set
-//! point between background threshold and limit waits. The device writes one file at a time at the measured
+//! The policy is Linux's in outline: files wait in the order in which they became dirty; a file older than the expiry
+//! age is written; above the background threshold the oldest are written until below it; a writer that would go beyond
+//! the set point between background threshold and limit waits. The device writes one file at a time at the measured
 //! write-back rates.
 
 use super::annotated::NodeId;
@@ -35,7 +35,8 @@ pub struct Policy {
 }
 
 impl Policy {
-    /// The policy of a system whose dirty thresholds scale with its cache. A threshold of 0 is taken as not known: no limit.
+    /// The policy of a system whose dirty thresholds scale with its cache. A threshold of 0 is taken as not known: no
+    /// limit.
     pub fn new(parameters: &Parameters) -> Policy {
         let pages = |bytes: u64| if bytes == 0 { f64::INFINITY } else { bytes as f64 / PAGE_BYTES as f64 };
         let (background, limit) = (pages(parameters.dirty_background_bytes), pages(parameters.dirty_limit_bytes));

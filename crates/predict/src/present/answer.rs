@@ -1,4 +1,5 @@
-//! The answer to a prediction in five sentences, in the words of calls: which, by how much, why, how sure, and what to do next.
+//! The answer to a prediction in five sentences, in the words of calls: which, by how much, why, how sure, and what to
+//! do next.
 //!
 //! The names of the system vector's costs belong into the details and are not here.
 
@@ -229,7 +230,8 @@ pub struct Row<'a> {
     pub ranking: &'a Ranking,
 }
 
-/// Several workloads on the same systems: a row for each workload, a column for each system, and which is the fastest for how many.
+/// Several workloads on the same systems: a row for each workload, a column for each system, and which is the fastest
+/// for how many.
 pub fn matrix(rows: &[Row<'_>]) -> Document {
     let systems: Vec<&str> = rows
         .first()

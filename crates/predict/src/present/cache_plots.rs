@@ -9,7 +9,8 @@ use units::show;
 
 const MIB: f64 = 1048576.0;
 
-/// Page reads found in memory, dirty data and write-back over the time of the trace, of one system at a time, or of several whose caches did the same. `None`: nothing was read or written.
+/// Page reads found in memory, dirty data and write-back over the time of the trace, of one system at a time, or of
+/// several whose caches did the same. `None`: nothing was read or written.
 pub(crate) fn over_time(systems: &[&SystemPrediction], pace: Pace) -> Option<Plot> {
     let mut rows = Vec::new();
     let mut end_s = 0.0f64;
@@ -38,7 +39,10 @@ pub(crate) fn over_time(systems: &[&SystemPrediction], pace: Pace) -> Option<Plo
     if rows.iter().all(nothing) {
         return None;
     }
-    let x = |title: Option<&str>| json!({ "field": "from", "type": "quantitative", "title": title, "scale": { "domain": [0, end_s], "nice": false } });
+    let x = |title: Option<&str>| {
+        json!({ "field": "from", "type": "quantitative", "title": title,
+            "scale": { "domain": [0, end_s], "nice": false } })
+    };
     let tooltip = json!([
         { "field": "from", "type": "quantitative", "title": "from, s", "format": ".4~g" },
         { "field": "to", "type": "quantitative", "title": "to, s", "format": ".4~g" },
@@ -76,16 +80,20 @@ pub(crate) fn over_time(systems: &[&SystemPrediction], pace: Pace) -> Option<Plo
                                   "bind": { "input": "select", "options": names, "name": "System" } }]);
         spec["transform"] = json!([{ "filter": "datum.system === system" }]);
     }
-    let mut title = "The caches over the time of the trace: share of page reads found in memory, most dirty data, and what background \
-                     write-back took up."
+    let mut title = "The caches over the time of the trace: share of page reads found in memory, most dirty data, and \
+                     what background write-back took up."
         .to_owned();
     if pace == Pace::Asap {
-        title.push_str(" Calls were predicted as fast as possible: less of the data is old enough to be written back than at the recorded times.");
+        title.push_str(
+            " Calls were predicted as fast as possible: less of the data is old enough to be written back \
+            than at the recorded times.",
+        );
     }
     Some(Plot { title, spec })
 }
 
-/// Totals and misses with each size of the data cache, as text and tables show them. `order`: systems as they are ranked.
+/// Totals and misses with each size of the data cache, as text and tables show them. `order`: systems as they are
+/// ranked.
 pub(crate) fn sizes_table(sizes: &[CacheSize], order: &[&str]) -> Table {
     let misses = |size: &CacheSize, system: &str| {
         size.systems.iter().find(|with| with.system == system).map(|with| with.page_misses)
@@ -102,7 +110,8 @@ pub(crate) fn sizes_table(sizes: &[CacheSize], order: &[&str]) -> Table {
         columns.push((title, format!("{system}_page_misses")));
     }
     let borrowed: Vec<(&str, &str)> = columns.iter().map(|(title, key)| (title.as_str(), key.as_str())).collect();
-    let caption = "What if every system's data cache had another size? Totals with their 95 % intervals, and page reads that miss.";
+    let caption = "What if every system's data cache had another size? Totals with their 95 % intervals, and page \
+        reads that miss.";
     let mut table = Table::new("cache_sizes", caption, &borrowed);
     for system in order {
         table = table.about(&format!("{system}_ns"), system, "total_ns");
@@ -125,8 +134,8 @@ pub(crate) fn sizes_table(sizes: &[CacheSize], order: &[&str]) -> Table {
     table
 }
 
-/// The same with a slider: totals at its size above, how totals and misses depend on the size below. `order`: systems as they are ranked;
-/// `at_bytes`: where the slider begins.
+/// The same with a slider: totals at its size above, how totals and misses depend on the size below. `order`: systems
+/// as they are ranked; `at_bytes`: where the slider begins.
 pub(crate) fn sizes_plot(sizes: &[CacheSize], order: &[&str], at_bytes: u64) -> Plot {
     let mut rows = Vec::new();
     let highs = sizes.iter().flat_map(|size| &size.systems).map(|with| with.interval.high_ns / 1e9);
@@ -140,28 +149,34 @@ pub(crate) fn sizes_plot(sizes: &[CacheSize], order: &[&str], at_bytes: u64) -> 
             let (low, high) = (with.interval.low_ns, with.interval.high_ns);
             let total = show::duration_interval_ns(with.total_ns, low, high);
             let said = format!("{total}, {} page misses", show::count(with.page_misses));
-            rows.push(json!({ "i": i, "bytes": size.cache_bytes, "system": with.system, "said": [units::text::printable(&with.system), said],
-                              "total": with.total_ns / scale_ns, "low": low / scale_ns, "high": high / scale_ns, "misses": with.page_misses }));
+            rows.push(json!({ "i": i, "bytes": size.cache_bytes, "system": with.system,
+                "said": [units::text::printable(&with.system), said],
+                              "total": with.total_ns / scale_ns, "low": low / scale_ns, "high": high / scale_ns,
+                              "misses": with.page_misses }));
         }
     }
     let labels: Vec<String> = sizes.iter().map(|size| show::bytes(size.cache_bytes as f64)).collect();
     let bytes: Vec<u64> = sizes.iter().map(|size| size.cache_bytes).collect();
     let nearest = |size: &CacheSize| (size.cache_bytes.max(1) as f64 / at_bytes.max(1) as f64).ln().abs();
     let start = sizes.iter().enumerate().min_by(|a, b| nearest(a.1).total_cmp(&nearest(b.1))).map_or(0, |(i, _)| i);
-    let color = json!({ "field": "system", "type": "nominal", "legend": null, "scale": { "domain": order, "range": palette() } });
+    let color = json!({ "field": "system", "type": "nominal", "legend": null,
+        "scale": { "domain": order, "range": palette() } });
     let chosen = json!([{ "filter": "datum.i === at" }]);
     let tooltip = json!({ "content": "data" });
     let curve = |field: &str, title: &str, height: u32, x_title: Option<&str>, band: bool| {
         let x = json!({ "field": "bytes", "type": "quantitative", "title": x_title,
                         "scale": { "type": "log", "base": 2, "nice": false },
-                        "axis": { "labelExpr": BYTES_LABEL, "values": bytes, "labelOverlap": "greedy", "labelSeparation": 8 } });
+                        "axis": { "labelExpr": BYTES_LABEL, "values": bytes, "labelOverlap": "greedy",
+                            "labelSeparation": 8 } });
         let y = json!({ "field": field, "type": "quantitative", "title": title, "scale": { "zero": true },
                         "axis": { "tickCount": 4 } });
         let (low, high) = (json!({ "field": "low", "type": "quantitative" }), json!({ "field": "high" }));
         let mut layers = vec![
-            json!({ "mark": { "type": "line", "tooltip": tooltip, "point": { "size": 16 } }, "encoding": { "y": y, "color": color } }),
+            json!({ "mark": { "type": "line", "tooltip": tooltip, "point": { "size": 16 } },
+                "encoding": { "y": y, "color": color } }),
             json!({ "transform": chosen, "mark": { "type": "rule", "color": "#888888", "strokeDash": [4, 4] } }),
-            json!({ "transform": chosen, "mark": { "type": "point", "filled": true, "size": 90, "opacity": 1, "tooltip": tooltip },
+            json!({ "transform": chosen, "mark": { "type": "point", "filled": true, "size": 90, "opacity": 1,
+                "tooltip": tooltip },
                     "encoding": { "y": y, "color": color } }),
         ];
         if band {
@@ -170,7 +185,10 @@ pub(crate) fn sizes_plot(sizes: &[CacheSize], order: &[&str], at_bytes: u64) -> 
         }
         json!({ "width": WIDTH, "height": height, "encoding": { "x": x }, "layer": layers })
     };
-    let x = |field: &str| json!({ "field": field, "type": "quantitative", "title": time, "scale": { "domain": [0, most] } });
+    let x = |field: &str| {
+        json!({ "field": field, "type": "quantitative", "title": time,
+            "scale": { "domain": [0, most] } })
+    };
     let readout = json!({
         "title": { "text": { "expr": "'With a data cache of ' + labels[at]" } },
         "width": WIDTH, "height": { "step": 58 },
@@ -189,7 +207,8 @@ pub(crate) fn sizes_plot(sizes: &[CacheSize], order: &[&str], at_bytes: u64) -> 
         "$schema": SCHEMA,
         "params": [
             { "name": "at", "value": start,
-              "bind": { "input": "range", "min": 0, "max": sizes.len().saturating_sub(1), "step": 1, "name": "Data cache" } },
+              "bind": { "input": "range", "min": 0, "max": sizes.len().saturating_sub(1), "step": 1,
+                  "name": "Data cache" } },
             { "name": "labels", "value": labels },
         ],
         "data": { "values": rows },
@@ -199,6 +218,7 @@ pub(crate) fn sizes_plot(sizes: &[CacheSize], order: &[&str], at_bytes: u64) -> 
             curve("misses", "page misses", 120, Some("data cache"), false),
         ],
     });
-    let title = "What if every system's data cache had another size? Totals with their 95 % intervals, and page reads that miss. The slider chooses a size.";
+    let title = "What if every system's data cache had another size? Totals with their 95 % intervals, and page reads \
+        that miss. The slider chooses a size.";
     Plot { title: title.to_owned(), spec }
 }

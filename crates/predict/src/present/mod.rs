@@ -90,7 +90,8 @@ fn run_time(document: &mut Document, ranking: &Ranking, times: &RunTimes) {
         None => format!("{} priced; all others are", show::counted(basis.calls, "call is", "calls are")),
     };
     document.paragraph(format!(
-        "The program's {} again, on {}: {moved} as recorded. It took {} when it was recorded, of which the simulation makes {} with all calls as recorded.",
+        "The program's {} again, on {}: {moved} as recorded. It took {} when it was recorded, of which the simulation \
+         makes {} with all calls as recorded.",
         match basis.threads {
             1 => "1 thread computes and calls".to_owned(),
             n => format!("{} threads compute, call and wait for each other", show::count(n)),
@@ -197,7 +198,8 @@ fn mapped(prediction: &Prediction, ranking: &Ranking) -> String {
         return String::new();
     }
     format!(
-        "Accesses through mapped files (map_read, map_write) are in the totals: {}. A replay does not make them: compare it with what is left.",
+        "Accesses through mapped files (map_read, map_write) are in the totals: {}. A replay does not make them: \
+         compare it with what is left.",
         times.join(", ")
     )
 }
@@ -349,8 +351,8 @@ fn caches(system: &SystemPrediction) -> Table {
 fn explanation(document: &mut Document, e: &Explanation) {
     document.heading(format!("Why {} and {} differ", e.a, e.b));
     document.paragraph(format!(
-        "{} takes {}, {} takes {}: a difference of {}. Gains and losses cancel: each part's share is of what all parts of its table \
-         differ by, whichever way.",
+        "{} takes {}, {} takes {}: a difference of {}. Gains and losses cancel: each part's share is of what all parts \
+         of its table differ by, whichever way.",
         e.a,
         show::duration_ns(e.a_total_ns),
         e.b,

@@ -1,9 +1,10 @@
 //! How long the program itself takes on a system, on the wall clock: not only its time in the file system.
 //!
 //! A recording of the recorder in the kernel tells when each thread had a processor, when it slept and who woke it
-//! ([`trace::schedule`]). From that a [`Timeline`] is made: each thread as a list of steps (compute, call, wait for another, sleep,
-//! wake another, start another, end). [`simulate`] lets the threads go through their steps again, on so many processors,
-//! with other latencies of the calls that move to another file system. What may not live here: pricing calls.
+//! ([`trace::schedule`]). From that a [`Timeline`] is made: each thread as a list of steps (compute, call, wait for
+//! another, sleep, wake another, start another, end). [`simulate`] lets the threads go through their steps again, on so
+//! many processors, with other latencies of the calls that move to another file system. What may not live here: pricing
+//! calls.
 //!
 //! docs/method.md ("Run time") says what the model leaves out.
 
@@ -26,8 +27,8 @@ use trace::schedule::{Happened, Turn};
 pub struct RunTimeOptions {
     /// Another number of processors than the recording's machine had.
     pub processors: Option<u32>,
-    /// By how much each system's processor differs from the one that recorded: computing takes so many times as long. One for each system;
-    /// 1 where there is none.
+    /// By how much each system's processor differs from the one that recorded: computing takes so many times as long.
+    /// One for each system; 1 where there is none.
     pub computing: Vec<f64>,
 }
 
@@ -36,16 +37,18 @@ pub struct RunTimeOptions {
 pub struct Basis {
     /// How long the workload took when it was recorded: from the first call to the end of the last thread, nanoseconds.
     pub recorded_ns: u64,
-    /// What the simulation makes of the recording itself, with calls as long as recorded and processors to queue for. It is without what the
-    /// recorder took, and without other programs that had a share of the processors.
+    /// What the simulation makes of the recording itself, with calls as long as recorded and processors to queue for.
+    /// It is without what the recorder took, and without other programs that had a share of the processors.
     pub recorded_simulated_ns: u64,
     /// Processors that the threads share.
     pub processors: u32,
-    /// What it takes at most from a thread's waking to its having a free processor, nanoseconds: the median of all wakings recorded.
+    /// What it takes at most from a thread's waking to its having a free processor, nanoseconds: the median of all
+    /// wakings recorded.
     pub wake_ns: u64,
     /// Threads.
     pub threads: u64,
-    /// Time in which threads had a processor outside the calls that are priced, without the recorder's, all threads together, nanoseconds.
+    /// Time in which threads had a processor outside the calls that are priced, without the recorder's, all threads
+    /// together, nanoseconds.
     pub computing_ns: u64,
     /// Time on processors that was the recorder's, and is left out, nanoseconds.
     pub recorder_ns: u64,
@@ -55,7 +58,8 @@ pub struct Basis {
     pub calls: u64,
     /// Calls that have a price and stay as recorded, as they are on other file systems than the working directory.
     pub calls_elsewhere: u64,
-    /// Where the calls are that are priced: the mount point of the working directory's file system, escaped; `None`: everywhere.
+    /// Where the calls are that are priced: the mount point of the working directory's file system, escaped; `None`:
+    /// everywhere.
     pub moved: Option<String>,
     /// Latency of the priced calls as recorded, all threads together, nanoseconds.
     pub recorded_calls_ns: u64,
@@ -66,7 +70,8 @@ pub struct Basis {
 pub struct RunTime {
     /// From its first call to the end of its last thread, nanoseconds.
     pub ns: u64,
-    /// 95 %: the simulation with all calls at the lower and at the upper end of the interval of their total. Computing is taken as it was.
+    /// 95 %: the simulation with all calls at the lower and at the upper end of the interval of their total. Computing
+    /// is taken as it was.
     pub interval: Interval,
     /// Latency of the calls that are priced, all threads together, nanoseconds.
     pub calls_ns: f64,
@@ -116,12 +121,14 @@ pub fn predict_calls(
     };
     if reader.meta().durations() != Durations::InKernel {
         return unknown(
-            "the tracer stops the program at each call, so what lies between calls is not its own; record with --with ebpf",
+            "the tracer stops the program at each call, so what lies between calls is not its own; record with --with \
+             ebpf",
         );
     }
     let Some(schedule) = reader.schedule()? else {
         return unknown(
-            "the recording does not say when its threads had a processor: it is of one file system alone, or of an older fsage",
+            "the recording does not say when its threads had a processor: it is of one file system alone, or of an \
+             older fsage",
         );
     };
     let meta = reader.meta();

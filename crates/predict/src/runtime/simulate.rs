@@ -1,13 +1,15 @@
 //! The threads of a timeline go through their steps, on so many processors.
 //!
-//! Who is ready to run waits in a queue, first come, first served, and has a processor until he sleeps, or until [`SLICE_NS`] have passed and
-//! others wait. Discrete events, in the order of time and then of their making: the same timeline gives the same time.
+//! Who is ready to run waits in a queue, first come, first served, and has a processor until he sleeps, or until
+//! [`SLICE_NS`] have passed and others wait. Discrete events, in the order of time and then of their making: the same
+//! timeline gives the same time.
 
 use super::timeline::{Step, Timeline};
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
-/// How long a thread has a processor while others wait for one: as Linux gives it with its default settings on few processors.
+/// How long a thread has a processor while others wait for one: as Linux gives it with its default settings on few
+/// processors.
 const SLICE_NS: u64 = 3_000_000;
 
 /// Turns that a step takes: 3 ms each for 50 minutes, longer ones beyond.
@@ -16,7 +18,8 @@ const TURNS_MAX: u64 = 1_000_000;
 /// The processors that threads have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Processors {
-    /// Each has one when it had one in the recording: waiting for a processor takes as long as it did, and calls take as long in all.
+    /// Each has one when it had one in the recording: waiting for a processor takes as long as it did, and calls take
+    /// as long in all.
     AsRecorded,
     /// So many for all.
     Shared(u32),
@@ -94,9 +97,9 @@ struct Simulation<'a> {
     waiting: Vec<Option<u32>>,
 }
 
-/// How long a timeline takes: from its beginning to the end of its last thread, nanoseconds. `computing`: what lies outside the calls takes so
-/// many times as long as recorded. `latency`: that of a call, by its place among the spans that the timeline was made of; not asked where
-/// processors are as recorded.
+/// How long a timeline takes: from its beginning to the end of its last thread, nanoseconds. `computing`: what lies
+/// outside the calls takes so many times as long as recorded. `latency`: that of a call, by its place among the spans
+/// that the timeline was made of; not asked where processors are as recorded.
 ///
 /// # Errors
 /// The recording contradicts itself.

@@ -2,9 +2,10 @@
 //!
 //! What may not live here: how long steps take elsewhere, and the order in which threads go.
 //!
-//! Whoever wakes another does it at a point of his own list, so that the order is that of causes. A waking that was recorded where its thread
-//! had no processor (which none can do) is put before that; one in a call that is priced, behind the call. So a step waits only for what was
-//! recorded before it, and a timeline of times that do not contradict each other can always be gone through.
+//! Whoever wakes another does it at a point of his own list, so that the order is that of causes. A waking that was
+//! recorded where its thread had no processor (which none can do) is put before that; one in a call that is priced,
+//! behind the call. So a step waits only for what was recorded before it, and a timeline of times that do not
+//! contradict each other can always be gone through.
 
 use rustc_hash::FxHashMap;
 use trace::schedule::{Happened, Turn};
@@ -101,8 +102,8 @@ enum What {
 }
 
 impl What {
-    /// Of what is told for one moment: what a thread gives, it gives before it leaves the processor; and it leaves it in a call rather than
-    /// before one.
+    /// Of what is told for one moment: what a thread gives, it gives before it leaves the processor; and it leaves it
+    /// in a call rather than before one.
     fn rank(self) -> u8 {
         match self {
             What::Gives(_) => 0,
@@ -269,8 +270,8 @@ impl Timeline {
         steps
     }
 
-    /// Lets a woken thread wait for a free processor as well: for as long as it did when recorded, but no longer than half of all wakings took,
-    /// beyond which others had the processor.
+    /// Lets a woken thread wait for a free processor as well: for as long as it did when recorded, but no longer than
+    /// half of all wakings took, beyond which others had the processor.
     #[must_use]
     pub fn with_wakes(mut self) -> Timeline {
         self.wakes_ns.sort_unstable();
@@ -293,7 +294,8 @@ impl Timeline {
         self.computing_ns.saturating_sub(self.recorder_ns)
     }
 
-    /// Time on processors outside the calls that was the recorder's, all threads together, nanoseconds. It is in no step.
+    /// Time on processors outside the calls that was the recorder's, all threads together, nanoseconds. It is in no
+    /// step.
     pub fn recorder_ns(&self) -> u64 {
         self.recorder_ns
     }

@@ -1,8 +1,10 @@
-//! The policy `linux` against Linux: the same reads, in a memory control group, must miss nearly as often as in the kernel's page cache.
+//! The policy `linux` against Linux: the same reads, in a memory control group, must miss nearly as often as in the
+//! kernel's page cache.
 //!
-//! Needs root, a memory control group (version 1 or 2) and a kernel that keeps inactive and active lists; skipped elsewhere. The file
-//! is a hole in /var/tmp: nothing is read from a disk, but every page goes through the page cache as any other. What is compared with is
-//! the number of pages that the kernel held, as it says itself; the rest of the group's memory is its own.
+//! Needs root, a memory control group (version 1 or 2) and a kernel that keeps inactive and active lists; skipped
+//! elsewhere. The file is a hole in /var/tmp: nothing is read from a disk, but every page goes through the page cache
+//! as any other. What is compared with is the number of pages that the kernel held, as it says itself; the rest of the
+//! group's memory is its own.
 
 use crate::random::Random;
 use posix::{Advice, Call, FileSystem, Mode, Mounted, OpenFlags};
@@ -18,7 +20,8 @@ const IN_GROUP: &str = "FSAGE_TEST_CACHE_GROUP";
 const TRACE: &str = "FSAGE_TEST_CACHE_TRACE";
 
 const LIMIT_BYTES: u64 = 48 << 20;
-/// The kernel's own counts, by which it balances its lists, are some seconds old for a group unless somebody asks for them.
+/// The kernel's own counts, by which it balances its lists, are some seconds old for a group unless somebody asks for
+/// them.
 const ASK_EVERY: usize = 500;
 
 /// Ours may be off by so much. Misses of one trace differ by 0.1 % between runs (Linux 6.18).
@@ -87,7 +90,8 @@ impl Trace {
 
 fn traces() -> Vec<Trace> {
     let trace = |name, piece_bytes, chunk_pages, mut pages: Vec<u64>| {
-        // The kernel takes a page read again by the next request for the same use; the simulation does if the request begins inside of it.
+        // The kernel takes a page read again by the next request for the same use; the simulation does if the request
+        // begins inside of it.
         pages.dedup();
         Trace { name, pages, piece_bytes, chunk_pages }
     };
@@ -185,8 +189,9 @@ fn misses_are_nearly_those_of_the_kernel() {
         return;
     }
     for (number, trace) in traces.iter().enumerate() {
-        // What else the machine needs memory for is taken from the group as well, and the kernel then has misses that are not of its order. They only add up, so
-        // one run in which nobody took much is enough; where the order is wrong, no run comes near.
+        // What else the machine needs memory for is taken from the group as well, and the kernel then has misses that
+        // are not of its order. They only add up, so one run in which nobody took much is enough; where the order is
+        // wrong, no run comes near.
         let mut best = (u64::MAX, 0);
         for attempt in 1..=ATTEMPTS {
             let Some(group) = testkit::have(Group::new(number)) else { return };

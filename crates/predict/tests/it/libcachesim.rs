@@ -1,7 +1,7 @@
 //! The data cache against libCacheSim: under each policy that both have, the same requests must miss as often, exactly.
 //!
-//! Needs a python3 with libcachesim (`pip install libcachesim`), named by FSAGE_PYTHON or found on the path; without it the
-//! comparison is skipped.
+//! Needs a python3 with libcachesim (`pip install libcachesim`), named by FSAGE_PYTHON or found on the path; without it
+//! the comparison is skipped.
 
 use crate::random::Random;
 use predict::pipeline::CachePolicy;
@@ -12,8 +12,8 @@ use std::process::{Command, Stdio};
 use trace::profile::Reader;
 use trace::{Batch, Op};
 
-/// Objects of size 1, nothing refused, every parameter the module's own. Reads policies and the least limit of each, the limits, the ids;
-/// writes a line for each policy and limit.
+/// Objects of size 1, nothing refused, every parameter the module's own. Reads policies and the least limit of each,
+/// the limits, the ids; writes a line for each policy and limit.
 const ORACLE: &str = "
 import sys
 import libcachesim
@@ -33,8 +33,8 @@ for policy, least in zip(policies, leasts):
 
 const PAGES: u64 = 40;
 
-/// Ours, the class of libcachesim, and the least number of objects that it takes: with fewer than 20, S3-FIFO's small queue would hold one, and it
-/// refuses, or lets nothing in.
+/// Ours, the class of libcachesim, and the least number of objects that it takes: with fewer than 20, S3-FIFO's small
+/// queue would hold one, and it refuses, or lets nothing in.
 const POLICIES: [(CachePolicy, &str, u64); 5] = [
     (CachePolicy::Lru, "LRU", 1),
     (CachePolicy::Clock, "Clock", 1),

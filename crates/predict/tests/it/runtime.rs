@@ -22,8 +22,8 @@ fn call(tid: u32, t_ns: u64, running_ns: u64, blocked_ns: u64) -> Span {
     Span { tid, t_ns, dur_ns: running_ns + blocked_ns, running_ns, blocked_ns }
 }
 
-/// A parent computes 10 ms, starts a child, and waits for it. The child computes 5 ms, syncs for 20 ms (1 of them running), computes 5 ms and
-/// ends; the parent computes 3 ms.
+/// A parent computes 10 ms, starts a child, and waits for it. The child computes 5 ms, syncs for 20 ms (1 of them
+/// running), computes 5 ms and ends; the parent computes 3 ms.
 fn parent_and_child() -> (Vec<Span>, Vec<Turn>) {
     let spans = vec![call(1, 0, 2 * MS, 0), call(2, 15 * MS, MS, 19 * MS)];
     let turns = vec![
@@ -105,7 +105,8 @@ fn who_comes_late_finds_what_he_would_have_waited_for() {
 
 #[test]
 fn what_happens_in_a_call_is_the_calls() {
-    // A sleep in a call is in its latency; a fault in a call is in its time; a number is another thread's after its end.
+    // A sleep in a call is in its latency; a fault in a call is in its time; a number is another thread's after its
+    // end.
     let spans = vec![call(1, 0, 5 * MS, 5 * MS), call(1, 2 * MS, MS, 0), call(2, 20 * MS, MS, 0)];
     let turns = vec![
         slept(1, 3 * MS, 8 * MS, 8 * MS, Some(2)),
@@ -193,7 +194,8 @@ fn absurd_times_end() {
     assert_eq!(simulate(&timeline, Processors::Shared(1), 1.0, &recorded(&spans)), Ok(u64::MAX));
 }
 
-/// A recording of threads that compute, call, sleep and wait for each other; what must hold of it is known from how it was made.
+/// A recording of threads that compute, call, sleep and wait for each other; what must hold of it is known from how it
+/// was made.
 #[derive(Clone, Debug, Default)]
 struct Made {
     spans: Vec<Span>,

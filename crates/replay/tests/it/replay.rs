@@ -1,5 +1,5 @@
-//! Replays against the truth: random programs run for real under strace, imported, replayed elsewhere; the tree they leave
-//! and what their calls returned must be the same.
+//! Replays against the truth: random programs run for real under strace, imported, replayed elsewhere; the tree they
+//! leave and what their calls returned must be the same.
 //!
 //! `FSAGE_REPLAY_SEEDS=200` runs more programs than CI does, `FSAGE_REPLAY_SEED=17` one.
 
@@ -148,8 +148,8 @@ fn program(dir: &Path, seed: u64, calls: u64) {
     }
 }
 
-/// What a program asks of descriptors opened with `O_PATH` (bsdtar and rsync, of directories): their flags, which the kernel
-/// answers, while it refuses locks on them.
+/// What a program asks of descriptors opened with `O_PATH` (bsdtar and rsync, of directories): their flags, which the
+/// kernel answers, while it refuses locks on them.
 fn flags_of_locations(dir: &Path) {
     use rustix::fs::{CWD, Mode, OFlags, fcntl_getfl, openat};
     use rustix::io::{FdFlags, fcntl_getfd, fcntl_setfd};
@@ -162,8 +162,8 @@ fn flags_of_locations(dir: &Path) {
     }
 }
 
-/// What vim does to keep the rights of a file: it sets a list of rights that says no more than the file's mode, which leaves no
-/// attribute to be found the next time.
+/// What vim does to keep the rights of a file: it sets a list of rights that says no more than the file's mode, which
+/// leaves no attribute to be found the next time.
 fn rights_that_leave_no_attribute(dir: &Path) {
     use rustix::fs::{XattrFlags, getxattr, setxattr};
     let (file, name) = (dir.join("rights"), "system.posix_acl_access");
@@ -457,8 +457,8 @@ fn a_paced_replay_takes_its_time() {
     check(3, "one", 50, &options);
 }
 
-/// A name that the trace had removed came back by nobody's call: it was rebuilt twice, so the rebuild failed and nothing was replayed. What a path with
-/// a slash at its end leads to was rebuilt as a file.
+/// A name that the trace had removed came back by nobody's call: it was rebuilt twice, so the rebuild failed and
+/// nothing was replayed. What a path with a slash at its end leads to was rebuilt as a file.
 #[test]
 fn a_name_that_comes_back_unseen_is_rebuilt_once() {
     let target = tempfile::tempdir().unwrap();
@@ -482,8 +482,9 @@ fn a_name_that_comes_back_unseen_is_rebuilt_once() {
     assert_eq!(found("mkdir"), Some((2, 2)), "nothing that is replayed makes the two again: {calls:?}");
 }
 
-/// Found by `chmod -R 644` on what was somebody else's: it was refused (`EPERM`), the replay's user owns what it has made, and no call after it got through
-/// the directory; on `/` the replay stopped. As an ordinary user: nothing is closed to root.
+/// Found by `chmod -R 644` on what was somebody else's: it was refused (`EPERM`), the replay's user owns what it has
+/// made, and no call after it got through the directory; on `/` the replay stopped. As an ordinary user: nothing is
+/// closed to root.
 #[test]
 fn a_mode_that_was_refused_closes_no_directory() {
     if !testkit::as_ordinary_user("replay::a_mode_that_was_refused_closes_no_directory") {
@@ -521,7 +522,8 @@ fn flags_of_a_descriptor_are_no_locks() {
     assert!(result.skipped[&Skip::Bookkeeping] >= 9, "{:?}", result.skipped);
 }
 
-/// Found by recording `cp -a`: `llistxattr` of a link that leads nowhere became `listxattr`, which has no file to look at.
+/// Found by recording `cp -a`: `llistxattr` of a link that leads nowhere became `listxattr`, which has no file to look
+/// at.
 #[test]
 fn attributes_of_a_link_are_its_own() {
     if !strace_works() {
@@ -543,8 +545,8 @@ fn an_attribute_the_trace_did_not_find_is_not_found() {
     assert_eq!((calls("setxattr"), calls("getxattr")), (Some((2, 0)), Some((2, 2))));
 }
 
-/// Found by recording a shell, whose `cp /dev/stdin here` tried `copy_file_range` on a pipe, and RocksDB, whose `F_SET_RW_HINT`
-/// became a lock.
+/// Found by recording a shell, whose `cp /dev/stdin here` tried `copy_file_range` on a pipe, and RocksDB, whose
+/// `F_SET_RW_HINT` became a lock.
 #[test]
 fn what_failed_at_a_pipe_or_is_no_lock_is_left_out() {
     if !strace_works() {
@@ -555,8 +557,8 @@ fn what_failed_at_a_pipe_or_is_no_lock_is_left_out() {
     assert_eq!((calls("copy"), calls("fcntl")), (None, Some((1, 0))), "{:?}", result.per_op);
 }
 
-/// Found by recording javac: the link `/usr/bin/javac` led to a program that no snapshot listed, so that the rebuilt one could not
-/// be executed.
+/// Found by recording javac: the link `/usr/bin/javac` led to a program that no snapshot listed, so that the rebuilt
+/// one could not be executed.
 #[test]
 fn a_program_that_could_be_executed_can_be() {
     if !strace_works() {
@@ -579,8 +581,9 @@ fn a_program_that_could_be_executed_can_be() {
     assert!(inside.is_empty(), "{inside:#?}");
 }
 
-/// Found by recording an ordinary user's shell, whose path of programs led below `/root`: where it was refused, replays found nothing
-/// (`ENOENT`), and where it may not read, they read. What was not refused stays as it is, and it can be removed.
+/// Found by recording an ordinary user's shell, whose path of programs led below `/root`: where it was refused, replays
+/// found nothing (`ENOENT`), and where it may not read, they read. What was not refused stays as it is, and it can be
+/// removed.
 #[test]
 fn what_refused_the_traced_user_refuses_again() {
     if !testkit::as_ordinary_user("replay::what_refused_the_traced_user_refuses_again") || !strace_works() {
@@ -667,8 +670,8 @@ fn the_right_to_execute_is_taken_away_as_in_the_trace() {
     assert_eq!((calls("chmod"), calls("fchmod")), (Some((6, 0)), Some((2, 0))));
 }
 
-/// Found by recording npm: the snapshot listed names below a directory that it did not list itself, whose own directory it did
-/// list. The rebuild made it before there was anything to make it in.
+/// Found by recording npm: the snapshot listed names below a directory that it did not list itself, whose own directory
+/// it did list. The rebuild made it before there was anything to make it in.
 #[test]
 fn a_directory_missing_in_the_snapshot_is_made_in_its_place() {
     let scratch = tempfile::Builder::new().prefix("fsage-replay-test").tempdir().unwrap();

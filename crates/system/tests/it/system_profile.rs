@@ -159,7 +159,8 @@ fn files_that_are_no_text_are_refused() {
 proptest! {
     /// A damaged profile is read or refused, and never anything worse.
     #[test]
-    fn damage_never_panics(edits in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..8), cut in any::<prop::sample::Index>()) {
+    fn damage_never_panics(edits in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..8),
+        cut in any::<prop::sample::Index>()) {
         let mut bytes = sample().to_text().expect("valid").into_bytes();
         for (at, byte) in edits {
             let at = at.index(bytes.len());
@@ -186,7 +187,8 @@ proptest! {
         let (one, two) = (profile(1.0), profile(2.0));
         let price = one.price_ns(system::vector::Class::ReadSeq, size).expect("a price");
         prop_assert!(price >= 0.0);
-        prop_assert!((two.price_ns(system::vector::Class::ReadSeq, size).expect("a price") - 2.0 * price).abs() <= 1e-9 * price.abs());
+        prop_assert!((two.price_ns(system::vector::Class::ReadSeq,
+            size).expect("a price") - 2.0 * price).abs() <= 1e-9 * price.abs());
         let point = one.point(system::vector::Class::ReadSeq, size).expect("a point");
         if size <= sizes[4] {
             prop_assert!((point.terms().map(|t| t.weight).sum::<f64>() - 1.0).abs() < 1e-12);

@@ -1,8 +1,8 @@
 //! From a workload's calls to a log that `fio --read_iolog` replays.
 //!
-//! fio makes no directories and writes where the log's names point, so names here are flat and relative (`/var/lib/x` is
-//! `var-lib-x`): it is run in a directory of its own, and nothing outside is touched. A log has one open state for each file, so
-//! descriptors of one file are merged: it opens with the first and closes with the last.
+//! fio makes no directories and writes where the log's names point, so names here are flat and relative (`/var/lib/x`
+//! is `var-lib-x`): it is run in a directory of its own, and nothing outside is touched. A log has one open state for
+//! each file, so descriptors of one file are merged: it opens with the first and closes with the last.
 
 use crate::profile::Reader;
 use crate::text::trace::ExportError;

@@ -1,7 +1,7 @@
 //! From a log's lines to calls.
 //!
-//! Of an action fio asks nothing but that it happened, so a read or write counts as complete, and an open as one for reading and
-//! writing: a log does not say. A trim becomes a hole (`fallocate` with `FALLOC_FL_PUNCH_HOLE`).
+//! Of an action fio asks nothing but that it happened, so a read or write counts as complete, and an open as one for
+//! reading and writing: a log does not say. A trim becomes a hole (`fallocate` with `FALLOC_FL_PUNCH_HOLE`).
 
 use crate::analysis::Decode;
 use crate::lines::Lines;

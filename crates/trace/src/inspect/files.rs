@@ -64,8 +64,8 @@ pub(super) struct Files {
 }
 
 impl Files {
-    /// A call on a modelled file system. `components` are those of its path, where it walks one; `new_name` is true where an
-    /// open with `O_CREAT` is known to have made the file. Returns the file that is no more after the call.
+    /// A call on a modelled file system. `components` are those of its path, where it walks one; `new_name` is true
+    /// where an open with `O_CREAT` is known to have made the file. Returns the file that is no more after the call.
     pub(super) fn add(&mut self, event: &Event, components: Option<u64>, new_name: bool) -> Option<FileId> {
         if let Some(n) = components {
             self.components.add(n);

@@ -2,8 +2,8 @@
 
 use serde::Serialize;
 
-/// Counts of values, in buckets that grow with the value: a quantile is off by one in 2^`SUB_BITS` at most; values below
-/// 2^`SUB_BITS` are exact.
+/// Counts of values, in buckets that grow with the value: a quantile is off by one in 2^`SUB_BITS` at most; values
+/// below 2^`SUB_BITS` are exact.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Buckets<const SUB_BITS: u32> {
     buckets: Vec<u64>,

@@ -1,8 +1,8 @@
 //! How long a service's own calls took: by operation, and where the time went.
 //!
-//! What lives here: counting durations from one pass over the events. Calls that are no request of a service are left out: the ends and
-//! beginnings of processes, closes that the kernel did, calls that never returned. Calls on pipes, sockets and the like are counted
-//! apart.
+//! What lives here: counting durations from one pass over the events. Calls that are no request of a service are left
+//! out: the ends and beginnings of processes, closes that the kernel did, calls that never returned. Calls on pipes,
+//! sockets and the like are counted apart.
 
 use super::histogram::FineHistogram;
 use super::histogram::at_most_u64;

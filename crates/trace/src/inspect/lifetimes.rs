@@ -1,6 +1,6 @@
-//! How long data lives: from the write of a byte until it is overwritten, cut off, or removed with its file (Ousterhout et al., *A Trace-Driven
-//! Analysis of the UNIX 4.2 BSD File System*, SOSP 1985, section 6; Roselli et al., *A Comparison of File System Workloads*, USENIX 2000,
-//! section 5). What a delayed write saves is what dies before it.
+//! How long data lives: from the write of a byte until it is overwritten, cut off, or removed with its file (Ousterhout
+//! et al., *A Trace-Driven Analysis of the UNIX 4.2 BSD File System*, SOSP 1985, section 6; Roselli et al., *A
+//! Comparison of File System Workloads*, USENIX 2000, section 5). What a delayed write saves is what dies before it.
 
 use super::histogram::{Distribution, Histogram};
 use crate::{Call, Event, FileId, flag};
@@ -19,7 +19,8 @@ pub struct DataLifetimes {
     pub cut_bytes: u64,
     #[allow(missing_docs)]
     pub removed_bytes: u64,
-    /// Of these, bytes that were there at the end. A file over which another was renamed counts as there: the trace does not say which it was.
+    /// Of these, bytes that were there at the end. A file over which another was renamed counts as there: the trace
+    /// does not say which it was.
     pub lasting_bytes: u64,
     /// Time from write to end of those that ended, nanoseconds; every byte counts.
     pub lifetimes_ns: Distribution,

@@ -1,11 +1,11 @@
 //! Reuse distances: how many other blocks are touched between two touches of one block.
 //!
-//! An LRU cache of C blocks hits exactly the accesses whose distance is below C (Mattson et al., "Evaluation techniques for
-//! storage hierarchies", 1970), so one pass gives the miss ratio of every cache size. Exact distances come from a
-//! Fenwick tree over last-access times (after Olken, "Efficient methods for calculating the success function of fixed space
-//! replacement policies", 1981). Where more blocks are live than we want to hold, a spatial sample is followed instead
-//! (Waldspurger et al., "Efficient MRC construction with SHARDS", FAST 2015): a block is in the sample if the hash of its
-//! identity is below a threshold, which is halved whenever the sample grows too large.
+//! An LRU cache of C blocks hits exactly the accesses whose distance is below C (Mattson et al., "Evaluation techniques
+//! for storage hierarchies", 1970), so one pass gives the miss ratio of every cache size. Exact distances come from a
+//! Fenwick tree over last-access times (after Olken, "Efficient methods for calculating the success function of fixed
+//! space replacement policies", 1981). Where more blocks are live than we want to hold, a spatial sample is followed
+//! instead (Waldspurger et al., "Efficient MRC construction with SHARDS", FAST 2015): a block is in the sample if the
+//! hash of its identity is below a threshold, which is halved whenever the sample grows too large.
 
 use rustc_hash::FxHashMap;
 use serde::Serialize;

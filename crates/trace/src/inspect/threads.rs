@@ -92,7 +92,8 @@ mod tests {
     use super::*;
     use crate::profile::Row;
 
-    /// One makes another at 100, which computes, is called upon at 300, reads a file, and ends; the first waits for that.
+    /// One makes another at 100, which computes, is called upon at 300, reads a file, and ends; the first waits for
+    /// that.
     #[test]
     fn two_threads_counted_by_hand() {
         let call = |tid: u32, t_ns: u64, dur_ns: u64, running_ns: u64, blocked_ns: u64| Row {

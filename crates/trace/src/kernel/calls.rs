@@ -1,7 +1,7 @@
 //! What the kernel's recorder copies of the system calls that it records: where their arguments point.
 //!
-//! What lives here: what the recorder is told ([`Spec`]), by a call's layout ([`How`]), and the decoder's table by number. What may not: what
-//! calls mean.
+//! What lives here: what the recorder is told ([`Spec`]), by a call's layout ([`How`]), and the decoder's table by
+//! number. What may not: what calls mean.
 
 use crate::strace::constants::AT_REMOVEDIR;
 use crate::syscalls::{CALLS, How};
@@ -185,8 +185,8 @@ pub const FIRST_UNKNOWN: u32 = 470;
 const AT_REMOVEDIR_BIT: u8 = 9;
 const _: () = assert!(AT_REMOVEDIR == 1 << AT_REMOVEDIR_BIT);
 
-/// Calls after which directories may have other paths than before, or be gone; and the bit of argument 2 without which the call does no
-/// such thing (0: always).
+/// Calls after which directories may have other paths than before, or be gone; and the bit of argument 2 without which
+/// the call does no such thing (0: always).
 const MOVES: &[(&str, u8)] = &[
     ("rename", 0),
     ("renameat", 0),
@@ -199,8 +199,8 @@ const MOVES: &[(&str, u8)] = &[
     ("move_mount", 0),
 ];
 
-/// What the recorder is told, by the numbers of calls. Those that no kernel known to us gives a meaning are recorded without a
-/// look at their arguments, and counted.
+/// What the recorder is told, by the numbers of calls. Those that no kernel known to us gives a meaning are recorded
+/// without a look at their arguments, and counted.
 pub fn specs() -> Vec<[u8; SPEC_BYTES]> {
     let mut specs = vec![[0; SPEC_BYTES]; SPECS];
     for &(number, name, how) in CALLS {

@@ -13,7 +13,8 @@ use std::borrow::Cow;
 /// `AT_FDCWD`
 const AT_FDCWD: i32 = -100;
 
-/// The error number of a negative result. Restart codes (`ERESTARTSYS` and its like), which programs never see, are `EINTR`.
+/// The error number of a negative result. Restart codes (`ERESTARTSYS` and its like), which programs never see, are
+/// `EINTR`.
 pub(super) fn errno(ret: i64) -> u16 {
     match -ret {
         512..=514 | 516 => posix::Errno::EINTR.0,

@@ -1,7 +1,8 @@
 //! What ids stand for: the files the recorder has told of.
 //!
-//! An id is the address of a kernel object, hidden; it is told of again when the object stands for another file or the file has
-//! another path. So there are no more ids than the kernel ever had open files, and directories in its cache, at once.
+//! An id is the address of a kernel object, hidden; it is told of again when the object stands for another file or the
+//! file has another path. So there are no more ids than the kernel ever had open files, and directories in its cache,
+//! at once.
 
 use super::wire::{Below, File, file_flag, path_of};
 use crate::strace::constants::O_APPEND;
@@ -27,8 +28,9 @@ pub(super) struct Files(FxHashMap<u64, Told>);
 impl Files {
     /// Takes note of a file; `None` if the names are damaged.
     ///
-    /// A file told by its directory has the path that the directory has now: the recorder sees to it that this is the one it meant. Where
-    /// the directory's record was lost or has no path, the file has none either, and is known by its inode.
+    /// A file told by its directory has the path that the directory has now: the recorder sees to it that this is the
+    /// one it meant. Where the directory's record was lost or has no path, the file has none either, and is known by
+    /// its inode.
     pub fn tell(&mut self, flags: u16, file: &File, names: &[u8]) -> Option<()> {
         let mut names = names.get(..usize::try_from(file.names_bytes).ok()?)?;
         let raw = if flags & file_flag::BELOW != 0 {
@@ -77,7 +79,8 @@ impl Files {
     }
 }
 
-/// A socket with a name is none: it is opened by `O_PATH` alone, as a name like others. Those that are connected are internal.
+/// A socket with a name is none: it is opened by `O_PATH` alone, as a name like others. Those that are connected are
+/// internal.
 fn is_device(mode: u32) -> bool {
     matches!(mode & 0o170_000, 0o020_000 | 0o060_000)
 }

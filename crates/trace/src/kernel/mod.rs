@@ -1,13 +1,13 @@
 //! Importing what the recorder in the kernel writes (`crates/capture`).
 //!
-//! What lives here: the records' layout ([`wire`]), which system calls are recorded and how their arguments are laid out ([`CALLS`]),
-//! and the [`Importer`] that turns records into calls of the [tracker](crate::track). What may not: what calls mean, and the
-//! loading of programs into the kernel.
+//! What lives here: the records' layout ([`wire`]), which system calls are recorded and how their arguments are laid
+//! out ([`CALLS`]), and the [`Importer`] that turns records into calls of the [tracker](crate::track). What may not:
+//! what calls mean, and the loading of programs into the kernel.
 //!
-//! A call's record is written when it returns, so records are in the order of returns, which is the order of effects. The
-//! order of starts is found by looking ahead: a record is taken in when [`AHEAD`] later ones have been read, and all
-//! calls known by then take their places in the order of their starts. Calls that sleep have a record of their start, so
-//! only a call that keeps a processor busy for longer than [`AHEAD`] calls of others can come late (counted).
+//! A call's record is written when it returns, so records are in the order of returns, which is the order of effects.
+//! The order of starts is found by looking ahead: a record is taken in when [`AHEAD`] later ones have been read, and
+//! all calls known by then take their places in the order of their starts. Calls that sleep have a record of their
+//! start, so only a call that keeps a processor busy for longer than [`AHEAD`] calls of others can come late (counted).
 
 mod calls;
 mod decode;

@@ -64,8 +64,8 @@ impl Order {
         Some((tid, start_ns))
     }
 
-    /// Keeps a call's place until it returns. Gives back the place of what began at the same moment in the same thread (two
-    /// records of one fault): one place is kept.
+    /// Keeps a call's place until it returns. Gives back the place of what began at the same moment in the same thread
+    /// (two records of one fault): one place is kept.
     pub fn give(&mut self, tid: u32, start_ns: u64, place: Place) -> Option<Place> {
         self.places.insert((tid, start_ns), place)
     }
@@ -80,7 +80,8 @@ impl Order {
         self.places.remove(&(tid, start_ns))
     }
 
-    /// A thread goes on under another number from a moment on: so do its calls that started before and have not returned.
+    /// A thread goes on under another number from a moment on: so do its calls that started before and have not
+    /// returned.
     pub fn renumber(&mut self, from: u32, to: u32, at_ns: u64) {
         let until = self.waiting.partition_point(|&(start_ns, _)| start_ns <= at_ns);
         for (_, tid) in self.waiting.range_mut(..until).filter(|(_, tid)| *tid == from) {

@@ -14,7 +14,8 @@ const MANY: usize = 1 << 16;
 pub(super) struct Turns {
     told: bool,
     ready: Vec<Turn>,
-    /// Threads that have said that they exit, and when. They have work to do still, and leave the processor for the last time after it.
+    /// Threads that have said that they exit, and when. They have work to do still, and leave the processor for the
+    /// last time after it.
     exiting: FxHashMap<u32, u64>,
 }
 

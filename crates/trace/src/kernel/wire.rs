@@ -1,5 +1,6 @@
 //! The records of the recorder in the kernel: the one Rust definition of their layout. The one C definition is
-//! `crates/capture/src/bpf/wire.h`; a test of `crates/capture` compares the two. What may not be here: what records mean.
+//! `crates/capture/src/bpf/wire.h`; a test of `crates/capture` compares the two. What may not be here: what records
+//! mean.
 //!
 //! Little-endian; every record begins with its length, kind and flags, and is a multiple of 8 bytes long.
 

@@ -1,7 +1,7 @@
 //! perf's arguments (`dfd: CWD, flags: RDONLY|CLOEXEC`) in strace's notation (`AT_FDCWD, O_RDONLY|O_CLOEXEC`).
 //!
-//! perf prints the kernel's names of arguments, and leaves out those that are zero; so each call's arguments stand here in the kernel's
-//! order (`/sys/kernel/tracing/events/syscalls/sys_enter_*/format`, which a test compares).
+//! perf prints the kernel's names of arguments, and leaves out those that are zero; so each call's arguments stand here
+//! in the kernel's order (`/sys/kernel/tracing/events/syscalls/sys_enter_*/format`, which a test compares).
 
 use std::io::Write as _;
 
@@ -89,7 +89,8 @@ pub(super) const CALLS: &[(&str, Arguments)] = &[
     ("rmdir", NAME), ("unlink", NAME),
     ("unlinkat", &[("dfd", Dir), ("pathname", Path), ("flag", AT)]),
     ("rename", TWO_NAMES), ("renameat", TWO_AT),
-    ("renameat2", &[("olddfd", Dir), ("oldname", Path), ("newdfd", Dir), ("newname", Path), ("flags", Flags("RENAME_"))]),
+    ("renameat2", &[("olddfd", Dir), ("oldname", Path), ("newdfd", Dir), ("newname", Path),
+        ("flags", Flags("RENAME_"))]),
     ("link", TWO_NAMES),
     ("linkat", &[("olddfd", Dir), ("oldname", Path), ("newdfd", Dir), ("newname", Path), ("flags", AT)]),
     ("symlink", TWO_NAMES),
@@ -108,7 +109,8 @@ pub(super) const CALLS: &[(&str, Arguments)] = &[
     ("setxattr", NAME), ("lsetxattr", NAME), ("fsetxattr", FD), ("getxattr", NAME), ("lgetxattr", NAME),
     ("fgetxattr", FD), ("listxattr", NAME), ("llistxattr", NAME), ("flistxattr", FD), ("removexattr", NAME),
     ("lremovexattr", NAME), ("fremovexattr", FD),
-    ("mmap", &[("addr", Address), ("len", Number), ("prot", Flags("PROT_")), ("flags", Flags("MAP_")), ("fd", Fd), ("off", Number)]),
+    ("mmap", &[("addr", Address), ("len", Number), ("prot", Flags("PROT_")), ("flags", Flags("MAP_")), ("fd", Fd),
+        ("off", Number)]),
     ("dup", &[("fildes", Fd)]),
     ("dup2", &[("oldfd", Fd), ("newfd", Fd)]),
     ("dup3", &[("oldfd", Fd), ("newfd", Fd), ("flags", OPEN)]),
@@ -131,8 +133,8 @@ pub(super) struct Unread {
     pub offset: bool,
 }
 
-/// Writes the arguments of a call as strace would, up to the bracket, into `out`. `shows(fd)`: whether perf's word for what is
-/// behind that descriptor is wanted.
+/// Writes the arguments of a call as strace would, up to the bracket, into `out`. `shows(fd)`: whether perf's word for
+/// what is behind that descriptor is wanted.
 pub(super) fn translate(name: &[u8], args: &[u8], shows: &dyn Fn(i32) -> bool, out: &mut Vec<u8>) -> Unread {
     out.clear();
     let mut unread = Unread::default();
@@ -194,8 +196,8 @@ pub(super) fn argument<'a>(args: &'a [u8], key: &[u8]) -> Option<&'a [u8]> {
     split(args).into_iter().find(|(name, _)| *name == key).map(|(_, value)| value)
 }
 
-/// `key: value` pairs. A value ends where a comma, a blank and another key follow; a quoted one, a structure and one with a path in
-/// angle brackets only behind their ends.
+/// `key: value` pairs. A value ends where a comma, a blank and another key follow; a quoted one, a structure and one
+/// with a path in angle brackets only behind their ends.
 fn split(args: &[u8]) -> Vec<(&[u8], &[u8])> {
     let mut pairs = Vec::new();
     let mut rest = args;
@@ -304,8 +306,8 @@ fn flags(value: &[u8], prefix: &str, out: &mut Vec<u8>) {
     }
 }
 
-/// A request of ioctl as perf takes it apart, `(WRITE, 0x94, 0x9, 0x4)`: direction, type, number and size, put together as `_IOC` of
-/// `<asm-generic/ioctl.h>` does.
+/// A request of ioctl as perf takes it apart, `(WRITE, 0x94, 0x9, 0x4)`: direction, type, number and size, put together
+/// as `_IOC` of `<asm-generic/ioctl.h>` does.
 fn request(value: &[u8]) -> Option<u32> {
     let inner = std::str::from_utf8(value).ok()?.strip_prefix('(')?.strip_suffix(')')?;
     let (direction, rest) = inner.split_once(", ")?;

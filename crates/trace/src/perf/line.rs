@@ -8,8 +8,8 @@
 //! LOST 12 events!
 //! ```
 //!
-//! The thread is left out where there is but one, its program's name with `--no-comm`. Nothing is escaped: a name that holds what
-//! separates fields is cut where the first such mark is.
+//! The thread is left out where there is but one, its program's name with `--no-comm`. Nothing is escaped: a name that
+//! holds what separates fields is cut where the first such mark is.
 
 /// Why a line is not understood.
 pub(super) type Reason = &'static str;

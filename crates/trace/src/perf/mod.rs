@@ -1,17 +1,19 @@
 //! Importing the text of `perf trace`.
 //!
-//! What lives here: the form of its lines (`line`), its arguments in strace's notation (`arguments`), and the [`Importer`] that streams
-//! them into the [tracker](crate::track). What may not: what calls mean, and what each system call asks, which strace's decoder knows.
+//! What lives here: the form of its lines (`line`), its arguments in strace's notation (`arguments`), and the
+//! [`Importer`] that streams them into the [tracker](crate::track). What may not: what calls mean, and what each system
+//! call asks, which strace's decoder knows.
 //!
-//! The form understood is that of `perf trace -o FILE` (perf 4.x to 6.x), with `-T` and `--no-comm` or without, of one thread or many.
-//! What perf does not tell stays unknown:
+//! The form understood is that of `perf trace -o FILE` (perf 4.x to 6.x), with `-T` and `--no-comm` or without, of one
+//! thread or many. What perf does not tell stays unknown:
 //!
-//! * **Names.** Without its BPF program or the `vfs_getname` probe, perf prints a path's address. Then which file an `open` opened is not
-//!   known, and these paths are counted (`unread_names`).
-//! * **What is behind descriptors** perf reads from /proc when it prints, often long after: by then the number may stand for another
-//!   file. It is taken for descriptors alone that the trace did not see made (open before it began, made by `pipe` or received).
-//! * **`clone3`** hides its flags behind an address. A child that runs a program before its parent goes on is a process; any other is
-//!   taken for a thread.
+//! * **Names.** Without its BPF program or the `vfs_getname` probe, perf prints a path's address. Then which file an
+//!   `open` opened is not known, and these paths are counted (`unread_names`).
+//! * **What is behind descriptors** perf reads from /proc when it prints, often long after: by then the number may
+//!   stand for another file. It is taken for descriptors alone that the trace did not see made (open before it began,
+//!   made by `pipe` or received).
+//! * **`clone3`** hides its flags behind an address. A child that runs a program before its parent goes on is a
+//!   process; any other is taken for a thread.
 //! * **Working directories** are not printed: `--cwd` gives the first process's.
 
 mod arguments;
@@ -53,8 +55,8 @@ struct Trace {
     notation: Notation,
     tracker: Tracker,
     summary: Summary,
-    /// Calls that have begun, by thread. More than one where perf printed a return, told by another processor, behind the beginning
-    /// of the thread's next call.
+    /// Calls that have begun, by thread. More than one where perf printed a return, told by another processor, behind
+    /// the beginning of the thread's next call.
     running: FxHashMap<u32, Vec<Running>>,
     /// The first thread of each thread's process.
     process: FxHashMap<u32, u32>,

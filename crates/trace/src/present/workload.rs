@@ -124,7 +124,8 @@ pub fn latencies(name: &str, found: &Latencies) -> Document {
     );
     let mut spent = Table::new(
         "spent",
-        "Where the time went: running on a processor, blocked (device, lock, another process), or ready and waiting for a processor.",
+        "Where the time went: running on a processor, blocked (device, lock, another process), or ready and waiting \
+         for a processor.",
         &[
             ("Call", "call"),
             ("Calls known", "calls"),
@@ -288,7 +289,8 @@ fn data_lifetimes(found: &DataLifetimes) -> Table {
 }
 
 fn ended_within(found: &DataLifetimes) -> Table {
-    let caption = "How much of what was written was overwritten, cut off or removed within so long: what a write delayed so long saves.";
+    let caption = "How much of what was written was overwritten, cut off or removed within so long: what a write \
+        delayed so long saves.";
     let columns = [("Within", "age_ns"), ("Of the bytes written", "share")];
     let mut table = Table::new("ended_within", caption, &columns);
     for point in &found.ended_within {

@@ -1,7 +1,7 @@
 //! Writing a profile's trace beside the work that makes its events.
 //!
-//! Turning events into Parquet takes as long as making them does, so it has a thread of its own. What may not live here: how a
-//! profile is written ([`Writer`]).
+//! Turning events into Parquet takes as long as making them does, so it has a thread of its own. What may not live
+//! here: how a profile is written ([`Writer`]).
 
 use super::Writer;
 use crate::Batch;
@@ -12,8 +12,8 @@ use std::thread::JoinHandle;
 /// Batches that wait to be written: with the one being made and the one being written, all that is in memory.
 const WAITING: usize = 2;
 
-/// A [`Writer`] in a thread of its own. Dropped before [`finish`](WriterBeside::finish), it ends the thread and removes what
-/// was written, as the writer itself does.
+/// A [`Writer`] in a thread of its own. Dropped before [`finish`](WriterBeside::finish), it ends the thread and removes
+/// what was written, as the writer itself does.
 #[derive(Debug)]
 pub struct WriterBeside {
     batches: Option<SyncSender<Batch>>,
@@ -67,7 +67,8 @@ impl Drop for WriterBeside {
     fn drop(&mut self) {
         self.batches = None;
         if let Some(thread) = self.thread.take() {
-            // Whoever drops this has an error or a panic of their own to tell; the writer removes its files when it goes.
+            // Whoever drops this has an error or a panic of their own to tell; the writer removes its files when it
+            // goes.
             let _ = thread.join();
         }
     }

@@ -1,8 +1,8 @@
 //! Paths as text, losslessly.
 //!
 //! Paths are bytes; Parquet strings, tables and text formats want UTF-8. What is printable UTF-8 stays as it is;
-//! a backslash becomes `\\`, a newline `\n`, every other control character, every mark that turns the direction of reading and every byte
-//! that is not UTF-8 `\xHH` (one escape per byte).
+//! a backslash becomes `\\`, a newline `\n`, every other control character, every mark that turns the direction of
+//! reading and every byte that is not UTF-8 `\xHH` (one escape per byte).
 
 use std::borrow::Cow;
 use std::fmt::Write;
@@ -121,7 +121,8 @@ mod tests {
 
         #[test]
         fn awkward_bytes_round_trip(bytes in proptest::collection::vec(
-            prop_oneof![Just(b'\\'), Just(b'n'), Just(b'x'), Just(b'\n'), Just(b'0'), Just(0xc2), Just(0x85), Just(0xff)], 0..40)) {
+            prop_oneof![Just(b'\\'), Just(b'n'), Just(b'x'), Just(b'\n'), Just(b'0'), Just(0xc2), Just(0x85),
+                Just(0xff)], 0..40)) {
             let text = escape(&bytes).into_owned();
             let back = unescape(text.as_bytes()).unwrap();
             prop_assert_eq!(back.as_ref(), &bytes[..]);

@@ -48,14 +48,15 @@ pub struct Meta {
     pub unmodelled: BTreeMap<String, u64>,
     /// Activity that a system call trace cannot show.
     pub unseen: Unseen,
-    /// Why the recording ended before what it recorded did, unasked: what was called then is not known, and in no share. `None` where it did not.
+    /// Why the recording ended before what it recorded did, unasked: what was called then is not known, and in no
+    /// share. `None` where it did not.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cut_short: Option<CutShort>,
     /// Share of the file system activity that the events stand for, 0 to 1.
     pub coverage_share: Option<f64>,
-    /// Open file descriptions (the column `ofd`) that were on their way over a socket when the last descriptor of them was closed, and how
-    /// often: so many of their closes are marked as the last and were not. [`Reader`](super::Reader) takes the marks off, and leaves this
-    /// empty.
+    /// Open file descriptions (the column `ofd`) that were on their way over a socket when the last descriptor of them
+    /// was closed, and how often: so many of their closes are marked as the last and were not.
+    /// [`Reader`](super::Reader) takes the marks off, and leaves this empty.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub returned: BTreeMap<u64, u64>,
     /// What is in `snapshot.parquet`.
@@ -63,8 +64,8 @@ pub struct Meta {
     /// Columns of `trace.parquet` beyond the format's own, added by the prediction pipeline.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub annotations: Vec<Annotation>,
-    /// Checks of the Parquet files. A file rewritten by another tool no longer matches; delete its entry here to have it read
-    /// unchecked.
+    /// Checks of the Parquet files. A file rewritten by another tool no longer matches; delete its entry here to have
+    /// it read unchecked.
     #[serde(default)]
     pub files: BTreeMap<String, FileCheck>,
 }
@@ -75,7 +76,8 @@ pub struct Meta {
 pub enum Durations {
     /// Taken in the kernel, at the call's beginning and its return: true, but for what taking them costs.
     InKernel,
-    /// Inflated, by more than the whole call where it is short: strace stops the thread at both, perf writes an event between them.
+    /// Inflated, by more than the whole call where it is short: strace stops the thread at both, perf writes an event
+    /// between them.
     #[default]
     Inflated,
     /// There are none.
@@ -320,7 +322,7 @@ fn check_text(path: &Path, text: &str, stated: &serde_json::Value) -> Result<(),
         return Ok(());
     }
     let line = text.lines().count().saturating_sub(1);
-    let message = "\"meta_crc32c\" does not match the text above it: the file is damaged (or was edited: then delete that line and \
-                   the comma before it)";
+    let message = "\"meta_crc32c\" does not match the text above it: the file is damaged (or was edited: then delete \
+                   that line and the comma before it)";
     Err(FORMAT.corrupt(path, format!("line {line}"), message))
 }

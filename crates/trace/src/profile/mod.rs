@@ -1,9 +1,10 @@
 //! The workload profile: the directory `NAME.workload/`.
 //!
 //! `meta.json` says where the trace comes from, `trace.parquet` holds a row per call, `snapshot.parquet` a row per name
-//! that was there when the trace began, and `schedule.parquet`, where the tracer tells of it, when threads had no processor. docs/formats.md describes them field by field. Written as a stream into a
-//! directory beside the final one and renamed into place, so that an interrupted import leaves nothing under the
-//! final name; read as a stream, one row group at a time, each verified against its checksum before it is decoded.
+//! that was there when the trace began, and `schedule.parquet`, where the tracer tells of it, when threads had no
+//! processor. docs/formats.md describes them field by field. Written as a stream into a directory beside the final one
+//! and renamed into place, so that an interrupted import leaves nothing under the final name; read as a stream, one row
+//! group at a time, each verified against its checksum before it is decoded.
 
 mod beside;
 mod columns;
@@ -39,7 +40,8 @@ pub const FORMAT_VERSION: u32 = 2;
 pub static FORMAT: Format = PROFILE;
 static TRACE: Format = Format { missing: "the profile is incomplete: record or import the workload again", ..PROFILE };
 static SNAPSHOT: Format = Format {
-    missing: "without the snapshot nobody knows what the workload found: record the workload again, or import it with a snapshot",
+    missing: "without the snapshot nobody knows what the workload found: record the workload again, or import it with \
+        a snapshot",
     ..PROFILE
 };
 static SCHEDULE: Format = Format { missing: "the profile is incomplete: record the workload again", ..PROFILE };
@@ -58,17 +60,19 @@ fn check_of<'m>(meta: &'m Meta, name: &str) -> Check<'m> {
     meta.files.get(name).map_or(Check::Nothing, |check| Check::Beside { check, stated_in: META_FILE })
 }
 
-/// The longest path of a profile, bytes: sixteen times what one call takes, as a process that changes into a directory below can go further.
+/// The longest path of a profile, bytes: sixteen times what one call takes, as a process that changes into a directory
+/// below can go further.
 pub const PATH_BYTES_MAX: usize = 64 << 10;
 
-/// Directories that nothing but names deeper in them tell of, at most: a path of 4,096 bytes is 2,000 of them, and whoever builds the
-/// recording's tree has each.
+/// Directories that nothing but names deeper in them tell of, at most: a path of 4,096 bytes is 2,000 of them, and
+/// whoever builds the recording's tree has each.
 pub const IMPLIED_DIRECTORIES_MAX: usize = 1_000_000;
 
 /// What is wrong with a recording that has more of them.
 pub fn too_deep() -> String {
     format!(
-        "up to here, nothing but the names in them tells of more than {IMPLIED_DIRECTORIES_MAX} directories: no file system has so many"
+        "up to here, nothing but the names in them tells of more than {IMPLIED_DIRECTORIES_MAX} directories: no file \
+         system has so many"
     )
 }
 

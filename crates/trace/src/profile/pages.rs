@@ -1,9 +1,9 @@
 //! The trace's columns as Parquet's pages.
 //!
-//! A column is gathered as plain numbers while its row group grows and is encoded in one go at the end. The Parquet library's own
-//! column writers take any type and stream, at several passes and one look into a hash table for each value: four tenths of
-//! the time of an import went there. What lives here: the encodings (parquet-format, `Encodings.md`) and the pages of one column. What
-//! may not: which columns there are ([`super::encode`]).
+//! A column is gathered as plain numbers while its row group grows and is encoded in one go at the end. The Parquet
+//! library's own column writers take any type and stream, at several passes and one look into a hash table for each
+//! value: four tenths of the time of an import went there. What lives here: the encodings (parquet-format,
+//! `Encodings.md`) and the pages of one column. What may not: which columns there are ([`super::encode`]).
 
 use super::{escape, no_path};
 use crate::{PathId, Paths};
@@ -203,7 +203,8 @@ impl Encoder {
         group.append_column(&bytes, chunk.close(descr, rows, encoding)?)
     }
 
-    /// Puts the values behind the levels; gives the encoding and, with a dictionary, its page and how many entries it has.
+    /// Puts the values behind the levels; gives the encoding and, with a dictionary, its page and how many entries it
+    /// has.
     #[allow(clippy::type_complexity)]
     fn encode(
         &mut self,
@@ -233,7 +234,8 @@ impl Encoder {
         Ok((Encoding::RLE_DICTIONARY, Some((plain, self.numbers.len()))))
     }
 
-    /// Finds each value's place in a dictionary of all; `false` if it would not be worth it. Narrow columns always have one.
+    /// Finds each value's place in a dictionary of all; `false` if it would not be worth it. Narrow columns always have
+    /// one.
     fn find_repeated(&mut self, values: &[u64], narrow: bool) -> bool {
         self.places.clear();
         self.numbers.clear();
@@ -510,7 +512,8 @@ mod tests {
 
     proptest! {
         #[test]
-        fn numbers_come_back(numbers in numbers(), nulls in prop::collection::vec((any::<bool>(), 1..200usize), 1..20)) {
+        fn numbers_come_back(numbers in numbers(),
+            nulls in prop::collection::vec((any::<bool>(), 1..200usize), 1..20)) {
             required(&numbers, Store::Differences);
             required(&numbers, Store::Numbers);
             narrow(&numbers.iter().map(|&n| u32::try_from(n % (1 << 32)).unwrap()).collect::<Vec<_>>());
@@ -521,12 +524,14 @@ mod tests {
         }
 
         #[test]
-        fn texts_come_back(batches in prop::collection::vec(prop::collection::vec(prop::option::of("[a-c\\\\é]{0,3}"), 0..80), 1..6)) {
+        fn texts_come_back(batches in prop::collection::vec(prop::collection::vec(prop::option::of("[a-c\\\\é]{0,3}"),
+            0..80), 1..6)) {
             let mut column = Column::optional(Store::Texts(Texts::default()));
             let file = file("optional binary x (STRING)", &mut column, 2, |column, group| {
                 for batch in &batches[group.min(batches.len() - 1)..] {
                     let mut paths = Paths::default();
-                    let ids: Vec<_> = batch.iter().map(|text| text.as_ref().map(|t| paths.intern(t.as_bytes()))).collect();
+                    let mut intern = |text: &String| paths.intern(text.as_bytes());
+                    let ids: Vec<_> = batch.iter().map(|text| text.as_ref().map(&mut intern)).collect();
                     column.begin_batch();
                     ids.chunks(7).for_each(|part| column.add_texts(part.iter().copied(), &paths));
                 }

@@ -27,8 +27,8 @@ pub struct Reader {
 const META_BYTES_MAX: u64 = 256 << 20;
 
 impl Reader {
-    /// Opens a profile: reads `meta.json`, and checks that trace and snapshot are there, whole as far as length and footer tell,
-    /// and have the right columns. Row groups are verified when they are read.
+    /// Opens a profile: reads `meta.json`, and checks that trace and snapshot are there, whole as far as length and
+    /// footer tell, and have the right columns. Row groups are verified when they are read.
     ///
     /// # Errors
     /// [`FileError`], naming file and place.
@@ -88,8 +88,8 @@ impl Reader {
         self.batches_without(&[])
     }
 
-    /// The same without the columns named, which takes less time: in each event their values are none. Only numbers that may be
-    /// none anyway can be left out.
+    /// The same without the columns named, which takes less time: in each event their values are none. Only numbers
+    /// that may be none anyway can be left out.
     ///
     /// # Errors
     /// As [`batches`](Reader::batches).
@@ -115,7 +115,8 @@ impl Reader {
         snapshot_file::read(&self.snapshot)
     }
 
-    /// When threads had no processor and why, in the order in which that was recorded; `None`: the tracer does not tell.
+    /// When threads had no processor and why, in the order in which that was recorded; `None`: the tracer does not
+    /// tell.
     ///
     /// # Errors
     /// The file is damaged, or its times contradict each other.
@@ -136,7 +137,8 @@ pub struct Batches<'a> {
 }
 
 impl Batches<'_> {
-    /// Reads the next batch into `batch`, whose contents are replaced and whose memory is used again. `false` at the end.
+    /// Reads the next batch into `batch`, whose contents are replaced and whose memory is used again. `false` at the
+    /// end.
     ///
     /// # Errors
     /// A damaged or unreadable row group, named.

@@ -24,8 +24,9 @@ pub struct Row {
     pub op: Op,
     /// Flags of the call: see [`flag`](crate::flag).
     pub flags: u32,
-    /// Permission bits given to creating calls and chmod; what `access` asked (4 read, 2 write, 1 execute), what `sync_file_range` did (1 wait
-    /// before, 2 write, 4 wait after), which advice `fadvise` gave (`POSIX_FADV_*`; 4 is `DONTNEED`).
+    /// Permission bits given to creating calls and chmod; what `access` asked (4 read, 2 write, 1 execute), what
+    /// `sync_file_range` did (1 wait before, 2 write, 4 wait after), which advice `fadvise` gave (`POSIX_FADV_*`; 4 is
+    /// `DONTNEED`).
     pub mode: Option<u16>,
     /// Error number, 0 on success.
     pub errno: u16,
@@ -48,7 +49,8 @@ pub struct Row {
     pub caller_dir: Option<PathId>,
     /// The same for `path2`.
     pub caller_dir2: Option<PathId>,
-    /// Resolved file offset of a read, write, fallocate, sync_file_range, fadvise, readahead, mmap, map_read, map_write or copy (source).
+    /// Resolved file offset of a read, write, fallocate, sync_file_range, fadvise, readahead, mmap, map_read, map_write
+    /// or copy (source).
     pub offset: Option<u64>,
     /// Resolved destination offset of a copy.
     pub offset2: Option<u64>,
@@ -58,8 +60,8 @@ pub struct Row {
     pub size_before: Option<u64>,
     /// Part of `dur_ns` in which the thread ran on a processor; `None` where the tracer cannot tell.
     pub running_ns: Option<u64>,
-    /// Part of `dur_ns` in which the thread slept: waited for the device, a lock, a pipe. What is left of `dur_ns`, it waited
-    /// for a processor.
+    /// Part of `dur_ns` in which the thread slept: waited for the device, a lock, a pipe. What is left of `dur_ns`, it
+    /// waited for a processor.
     pub blocked_ns: Option<u64>,
 }
 
@@ -95,7 +97,8 @@ impl Row {
     }
 }
 
-/// What a row says about its call, field by field: a call is made of those that its operation has, and the others are not looked at.
+/// What a row says about its call, field by field: a call is made of those that its operation has, and the others are
+/// not looked at.
 pub(super) trait Fields {
     fn op(&self) -> Op;
     fn mode(&self) -> Option<u16>;

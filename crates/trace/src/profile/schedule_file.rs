@@ -1,4 +1,5 @@
-//! `schedule.parquet`: a row per turn, in the order in which they were recorded. Only a profile of the recorder in the kernel has it.
+//! `schedule.parquet`: a row per turn, in the order in which they were recorded. Only a profile of the recorder in the
+//! kernel has it.
 
 use super::SCHEDULE;
 use crate::schedule::{Happened, Turn};

@@ -33,7 +33,8 @@ pub struct WriterOptions {
     pub row_group_rows: usize,
     /// What is left to others on the file system.
     pub room: Option<Room>,
-    /// Where the profile grows, and what is left to others where it is put in the end; `None`: it grows beside its final place.
+    /// Where the profile grows, and what is left to others where it is put in the end; `None`: it grows beside its
+    /// final place.
     pub grows_in: Option<(PathBuf, Room)>,
 }
 
@@ -228,7 +229,8 @@ impl Writer {
         })
     }
 
-    /// The directory in which the profile grows until it is finished. Whoever gives up a writer that another thread holds removes it.
+    /// The directory in which the profile grows until it is finished. Whoever gives up a writer that another thread
+    /// holds removes it.
     pub fn partial(&self) -> &Path {
         self.directories.growing.path()
     }
@@ -246,7 +248,8 @@ impl Writer {
         self.finish_unless(meta, snapshot, &mut || false)
     }
 
-    /// The same unless it is given up: that is asked once, when nothing is left but to give the finished profile its name.
+    /// The same unless it is given up: that is asked once, when nothing is left but to give the finished profile its
+    /// name.
     ///
     /// # Errors
     /// As [`finish`](Self::finish); given up ([`FileError::Io`], interrupted), which leaves nothing.

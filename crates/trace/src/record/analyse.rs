@@ -1,7 +1,8 @@
 //! Analysis: from a spool to a workload profile, beside a recording that goes on or after it.
 //!
-//! It runs in a thread of its own and reads the spool like any other file, so that its panics, errors and endless loops are nobody's but
-//! its own: the recording goes on, the spool is kept, and the same function makes the profile from it later ([`import_spool`]).
+//! It runs in a thread of its own and reads the spool like any other file, so that its panics, errors and endless loops
+//! are nobody's but its own: the recording goes on, the spool is kept, and the same function makes the profile from it
+//! later ([`import_spool`]).
 
 use super::before::{Touched, complete, implied};
 use super::{RecordSummary, host};
@@ -71,8 +72,8 @@ pub(super) struct Analysis {
 
 /// Set in the progress once all records are decoded: what then remains is bounded by the disk, not by the trace.
 const DECODED: u64 = 1 << 63;
-/// Set by the analysis when all that is left is the profile's name, and by who gives it up. Whoever sets one first has decided: a profile
-/// that is there was not given up.
+/// Set by the analysis when all that is left is the profile's name, and by who gives it up. Whoever sets one first has
+/// decided: a profile that is there was not given up.
 const PUBLISHING: u64 = 1 << 62;
 const GIVEN_UP: u64 = 1 << 61;
 
@@ -101,8 +102,8 @@ impl Analysis {
         Ok(Analysis { result, progress, partial })
     }
 
-    /// Waits for the end; asks `give_up` now and then whether to go on waiting; a profile that is about to be there, or is, is
-    /// waited for all the same. `patience`: how long decoding may take over one frame.
+    /// Waits for the end; asks `give_up` now and then whether to go on waiting; a profile that is about to be there, or
+    /// is, is waited for all the same. `patience`: how long decoding may take over one frame.
     pub fn wait(self, patience: Duration, give_up: &mut dyn FnMut() -> bool) -> Result<RecordSummary, AnalysisError> {
         const POLL: Duration = Duration::from_millis(20);
         let mut last = self.progress.load(Ordering::Relaxed);
@@ -248,14 +249,15 @@ fn meta(header: &Header, imported: &Imported, around: &Around, notes: &mut Vec<S
     match compat.sum::<u64>() {
         0 => {}
         count => notes.push(format!(
-            "{} calls were made by a 32-bit program, which the recorder in the kernel counts and does not understand; strace does (--with \
-             strace)",
+            "{} calls were made by a 32-bit program, which the recorder in the kernel counts and does not understand; \
+             strace does (--with strace)",
             count
         )),
     }
     if let Some(count) = others.get("ioctl") {
         notes.push(format!(
-            "{count} requests of ioctl make, remove or change files (subvolumes, snapshots, exchanged extents), which is not followed"
+            "{count} requests of ioctl make, remove or change files (subvolumes, snapshots, exchanged extents), which \
+             is not followed"
         ));
     }
     let unfollowed: Vec<&str> = UNFOLLOWED.into_iter().filter(|&name| others.contains_key(name)).collect();
@@ -309,7 +311,8 @@ mod tests {
         (Analysis { result, progress: Arc::new(AtomicU64::new(progress)), partial }, sender)
     }
 
-    /// A second signal came when the profile had its name and its directory was being written back: "no profile could be made".
+    /// A second signal came when the profile had its name and its directory was being written back: "no profile could
+    /// be made".
     #[test]
     fn who_gives_up_a_profile_that_is_there_gets_it() {
         let (analysis, sender) = ours(DECODED | PUBLISHING);

@@ -84,7 +84,8 @@ pub(super) fn complete(
 ) -> Completed {
     let directories = touched.sorted();
     let is_exact = |path: &[u8]| exact.iter().any(|root| Path::new(OsStr::from_bytes(path)).starts_with(root));
-    // No interrupt reaches the walk: signals are the command's until the recording ends, and after that end the waiting for this thread.
+    // No interrupt reaches the walk: signals are the command's until the recording ends, and after that end the waiting
+    // for this thread.
     let after = view.directories(&directories, &WalkLimits::default()).unwrap_or_default();
     let mut wanted = Wanted::default();
     wanted.directories.extend(real_directories(view, &directories, &mut wanted.names));
@@ -113,7 +114,8 @@ pub(super) fn complete(
     Completed { snapshot: Snapshot::from_entries(entries), unreadable, truncated: before.truncated || after.truncated }
 }
 
-/// Puts together what was read before the run and what the trace alone tells, for a disk on which anything may have happened since.
+/// Puts together what was read before the run and what the trace alone tells, for a disk on which anything may have
+/// happened since.
 pub(super) fn implied(imported: &mut Imported, before: Walked, exact: &[PathBuf], touched: Touched) -> Completed {
     let is_exact = |path: &[u8]| exact.iter().any(|root| Path::new(OsStr::from_bytes(path)).starts_with(root));
     let mut wanted = Wanted::default();
@@ -130,8 +132,8 @@ pub(super) fn implied(imported: &mut Imported, before: Walked, exact: &[PathBuf]
     Completed { snapshot: Snapshot::from_entries(entries), unreadable: before.unreadable, truncated: before.truncated }
 }
 
-/// The touched directories by the paths they were used by and by their real paths. `passed` takes what a path that is not real leads through: links
-/// behind other links and behind `..`.
+/// The touched directories by the paths they were used by and by their real paths. `passed` takes what a path that is
+/// not real leads through: links behind other links and behind `..`.
 fn real_directories(view: &View, directories: &[PathBuf], passed: &mut FxHashSet<Vec<u8>>) -> FxHashSet<Vec<u8>> {
     let mut wanted: FxHashSet<Vec<u8>> = FxHashSet::default();
     let mut reals = view.real_paths();

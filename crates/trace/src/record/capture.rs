@@ -1,11 +1,13 @@
 //! Capture: draining a tracer into a spool, which can hardly fail.
 //!
-//! Two threads, and nothing between the program and them but the tracer: `hear` drains the tracer into a queue of fixed size, `store` packs
-//! what is in it and writes the spool. Neither looks at what the bytes mean, neither waits for analysis, and neither gives up:
+//! Two threads, and nothing between the program and them but the tracer: `hear` drains the tracer into a queue of fixed
+//! size, `store` packs what is in it and writes the spool. Neither looks at what the bytes mean, neither waits for
+//! analysis, and neither gives up:
 //!
-//! * A disk that is full, or fails: what cannot be written is counted and left out, and each later frame is tried again.
-//! * A disk that hangs, or is too slow: the queue fills; after a second's wait what does not fit is counted and left out, so that
-//!   the program, which the tracer stops when nobody listens, waits no longer than that for us, once.
+//! * A disk that is full, or fails: what cannot be written is counted and left out, and each later frame is tried
+//!   again.
+//! * A disk that hangs, or is too slow: the queue fills; after a second's wait what does not fit is counted and left
+//!   out, so that the program, which the tracer stops when nobody listens, waits no longer than that for us, once.
 
 use super::now_ns;
 use super::queue::{Popped, Queue};
@@ -27,7 +29,8 @@ const FLUSH: Duration = Duration::from_millis(500);
 const PATIENCE: Duration = Duration::from_secs(1);
 /// How often the wish to stop is looked for.
 const POLL: Duration = Duration::from_millis(20);
-/// How long a tracer that was asked to stop may go on telling what it still has. What comes later is drained and left out.
+/// How long a tracer that was asked to stop may go on telling what it still has. What comes later is drained and left
+/// out.
 const LAST_WORDS: Duration = Duration::from_millis(500);
 
 /// A capture at work.
@@ -36,7 +39,8 @@ pub(super) struct Capture {
     stop: Arc<AtomicBool>,
     hear: JoinHandle<Heard>,
     store: JoinHandle<Stored>,
-    /// Takes the tracer once it has been heard, and lets it end. There from the start: a command can take every process that may be made.
+    /// Takes the tracer once it has been heard, and lets it end. There from the start: a command can take every process
+    /// that may be made.
     end: SyncSender<Box<dyn Tracing>>,
     ending: JoinHandle<Ending>,
 }

@@ -1,8 +1,8 @@
 //! What became of the names between their reading and the beginning of a recording.
 //!
-//! A command is held until its tracer is attached, so that nothing it does is missed. Processes that run go on: what they make, rename and
-//! remove in the moment before the tracer hears them is neither in the names read before nor in the trace. Directories that changed since
-//! they were read are counted, so that it can be said.
+//! A command is held until its tracer is attached, so that nothing it does is missed. Processes that run go on: what
+//! they make, rename and remove in the moment before the tracer hears them is neither in the names read before nor in
+//! the trace. Directories that changed since they were read are counted, so that it can be said.
 
 use crate::snapshot::{View, Walked};
 use posix::FileKind;
@@ -29,7 +29,8 @@ struct Changed {
 }
 
 impl Meanwhile {
-    /// Begins. `before` is given up once it has been looked through. Where there is no room for a thread the recording goes on without.
+    /// Begins. `before` is given up once it has been looked through. Where there is no room for a thread the recording
+    /// goes on without.
     pub fn start(before: Walked, view: View) -> Meanwhile {
         let stop = Arc::new(AtomicBool::new(false));
         let asked = Arc::clone(&stop);
@@ -52,7 +53,8 @@ fn note(changed: Changed) -> Option<String> {
             Some("whether names changed between their reading and the beginning of the recording is not known".into())
         }
         (count, _) => Some(format!(
-            "names in {more}{count} {} changed between their reading and the beginning of the recording, or just after: some may be missing, or be gone",
+            "names in {more}{count} {} changed between their reading and the beginning of the recording, or just \
+             after: some may be missing, or be gone",
             if count == 1 { "directory" } else { "directories" }
         )),
     }

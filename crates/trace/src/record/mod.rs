@@ -1,17 +1,17 @@
 //! Recording a command, or processes that run already, into a workload profile.
 //!
-//! What lives here: starting and ending a recording, the snapshot of names before and after it, and the description of the machine.
-//! What may not: understanding a tracer's records (that is [`crate::strace`] and its like).
+//! What lives here: starting and ending a recording, the snapshot of names before and after it, and the description of
+//! the machine. What may not: understanding a tracer's records (that is [`crate::strace`] and its like).
 //!
 //! ```text
 //! tracer ──▶ hear ──▶ queue ──▶ store ──▶ NAME.spool ──▶ analysis ──▶ NAME.workload
 //!            └──────── capture ────────┘
 //! ```
 //!
-//! Capture (`capture`) drains the tracer into a spool and looks at nothing. Analysis (`analyse`) reads the spool in a thread of its own
-//! while it grows. Nothing that goes wrong in analysis reaches capture, and nothing that goes wrong here reaches the program: each
-//! tracer says how it sees to that ([`Strace`]). A recording that could not be analysed is kept and imported later
-//! ([`import_spool`]); after a success the spool is removed.
+//! Capture (`capture`) drains the tracer into a spool and looks at nothing. Analysis (`analyse`) reads the spool in a
+//! thread of its own while it grows. Nothing that goes wrong in analysis reaches capture, and nothing that goes wrong
+//! here reaches the program: each tracer says how it sees to that ([`Strace`]). A recording that could not be analysed
+//! is kept and imported later ([`import_spool`]); after a success the spool is removed.
 //!
 //! The command keeps its standard input, output and error, its environment and working directory.
 
@@ -80,15 +80,17 @@ pub struct RecordOptions {
     pub overwrite: bool,
     /// End the recording after so long; what is recorded goes on. `None`: when it ends, or a signal comes.
     pub duration: Option<Duration>,
-    /// So many bytes stay free on the file system of the output: what would take of them is not stored, and counted. `None`: a twentieth of
-    /// it, and at most a GiB.
+    /// So many bytes stay free on the file system of the output: what would take of them is not stored, and counted.
+    /// `None`: a twentieth of it, and at most a GiB.
     pub keep_free_bytes: Option<u64>,
-    /// The directory in which the spool and the profile grow. `None`: that of the output, or one of our own below `/var/tmp` where that of the output is
-    /// in a tree in which what is recorded works (its working directory, and `roots`).
+    /// The directory in which the spool and the profile grow. `None`: that of the output, or one of our own below
+    /// `/var/tmp` where that of the output is in a tree in which what is recorded works (its working directory, and
+    /// `roots`).
     pub spool_in: Option<PathBuf>,
     /// Called with what somebody who waits should know. It holds up nothing.
     pub on_news: Option<fn(&News)>,
-    /// Called at once when a command runs: what it was to have of ours, it has. Whoever waits for the end of a pipe waits for us too while we hold it.
+    /// Called at once when a command runs: what it was to have of ours, it has. Whoever waits for the end of a pipe
+    /// waits for us too while we hold it.
     pub on_command: Option<fn()>,
     /// How long the analysis may take over a single frame of the spool before it counts as stuck and is given up.
     pub patience: Duration,
@@ -159,7 +161,8 @@ pub enum RecordError {
     #[error("{}: is no directory", path.display())]
     NoDirectory { path: PathBuf },
     #[error(
-        "{}: is no mount point: a recording of {} holds the whole file system that is mounted there, so name that", path.display(), point.display()
+        "{}: is no mount point: a recording of {} holds the whole file system that is mounted there, so name \
+         that", path.display(), point.display()
     )]
     NoMountPoint { path: PathBuf, point: PathBuf },
     #[error("process {pid} does not exist")]
@@ -225,11 +228,12 @@ pub fn record(options: &RecordOptions) -> Result<RecordSummary, RecordError> {
     Ok(summary)
 }
 
-/// Records with a tracer until what is recorded has ended, the time is over or a signal comes, and writes the workload profile.
+/// Records with a tracer until what is recorded has ended, the time is over or a signal comes, and writes the workload
+/// profile.
 ///
 /// # Errors
-/// The tracer may not trace, the command cannot be run, or there is no room for a spool: nothing was recorded, and nothing is left
-/// behind. What went wrong later is in [`Recording::profile`].
+/// The tracer may not trace, the command cannot be run, or there is no room for a spool: nothing was recorded, and
+/// nothing is left behind. What went wrong later is in [`Recording::profile`].
 pub fn record_with(options: &RecordOptions, tracer: &mut dyn Tracer) -> Result<Recording, RecordError> {
     check_subject(&options.subject)?;
     run::run(options, tracer)

@@ -40,7 +40,8 @@ impl Queue {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Appends a chunk, waiting at most so long for room; `false` if there was none. An empty queue takes a chunk of any size.
+    /// Appends a chunk, waiting at most so long for room; `false` if there was none. An empty queue takes a chunk of
+    /// any size.
     pub fn push(&self, chunk: &[u8], wait: Duration) -> bool {
         let full = |state: &mut State| {
             !state.closed && state.bytes > 0 && state.bytes.saturating_add(chunk.len()) > self.bytes_max

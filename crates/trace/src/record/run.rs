@@ -28,7 +28,8 @@ use std::time::{Duration, Instant};
 const POLL: Duration = Duration::from_millis(20);
 /// How long a command whose end the tracer has seen may take to be reported to us.
 const REAPING: Duration = Duration::from_secs(2);
-/// How long a signal that a terminal sent to the command as well may take through strace, which drops it if it is asked to let go first.
+/// How long a signal that a terminal sent to the command as well may take through strace, which drops it if it is asked
+/// to let go first.
 const DELIVERY: Duration = Duration::from_millis(100);
 /// How long after the command's end others are taken to go on.
 const OTHERS_GO_ON: Duration = Duration::from_secs(1);
@@ -72,7 +73,8 @@ impl Recording {
         self.status.is_none()
     }
 
-    /// Waits for the tracer to let go, and for the command. Signals are passed on to it; the second one ends the waiting.
+    /// Waits for the tracer to let go, and for the command. Signals are passed on to it; the second one ends the
+    /// waiting.
     ///
     /// # Errors
     /// The system cannot tell of the command.
@@ -115,7 +117,8 @@ fn missed_by_mount(subject: &Subject) -> Option<String> {
     let first = escape(others.first()?.as_os_str().as_bytes()).into_owned();
     let more = if others.len() > 1 { format!(" and {} other places", others.len() - 1) } else { String::new() };
     Some(format!(
-        "the file system is mounted on {first}{more} too: calls by absolute paths through there, other than opens, are not recorded and not counted"
+        "the file system is mounted on {first}{more} too: calls by absolute paths through there, other than opens, are \
+         not recorded and not counted"
     ))
 }
 
@@ -164,7 +167,8 @@ pub(super) fn run(options: &RecordOptions, tracer: &mut dyn Tracer) -> Result<Re
         ImportOptions { name: "the tracer's records".into(), keep_removed: true, ..ImportOptions::default() };
     let reader = Reader::follow(&spool.path, writer.growth())?;
     let analysis = Analysis::start(reader, tracer.decoder(decoding), profile, view).map_err(no_thread)?;
-    // Of a command, Ctrl-Z stops the program too, as it should. What runs elsewhere must not wait for us: strace waits for its reader.
+    // Of a command, Ctrl-Z stops the program too, as it should. What runs elsewhere must not wait for us: strace waits
+    // for its reader.
     let is_command = matches!(options.subject, Subject::Command(_));
     let _not_stopped = (!is_command).then(posix::interrupt::not_stopped);
     let (capture, mut command) = match begin(options, tracer, writer) {
@@ -303,7 +307,8 @@ fn begin(
     }
 }
 
-/// Lets somebody be told who may not be listening: a terminal that is stopped, a pipe that is full. It is waited for a moment only.
+/// Lets somebody be told who may not be listening: a terminal that is stopped, a pipe that is full. It is waited for a
+/// moment only.
 fn tell(options: &RecordOptions, news: News) {
     let Some(tell) = options.on_news else { return };
     if let Ok(telling) = std::thread::Builder::new().name("tell".into()).spawn(move || tell(&news)) {

@@ -1,5 +1,5 @@
-//! What a signal to us means while we record. SIGINT and SIGTERM end the recording, and a command gets them too. Whatever else would have ended
-//! or reached the command in our place it gets alone.
+//! What a signal to us means while we record. SIGINT and SIGTERM end the recording, and a command gets them too.
+//! Whatever else would have ended or reached the command in our place it gets alone.
 
 use super::descendants::descendants;
 use posix::interrupt::{self, PassOn, Received};
@@ -68,23 +68,25 @@ impl Signals {
         }
     }
 
-    /// The wish of the signal received since the last time, if any. The command gets it by [`pass_on`](Self::pass_on), unless the kernel
-    /// sent it: a terminal's Ctrl-C has reached the command by itself, as it is in our process group. One that the command, or a child of
-    /// its, sent to its process group (`kill 0`) is no wish: it was for what it started, and it may have seen to it that it survives that itself, once.
+    /// The wish of the signal received since the last time, if any. The command gets it by [`pass_on`](Self::pass_on),
+    /// unless the kernel sent it: a terminal's Ctrl-C has reached the command by itself, as it is in our process group.
+    /// One that the command, or a child of its, sent to its process group (`kill 0`) is no wish: it was for what it
+    /// started, and it may have seen to it that it survives that itself, once.
     pub fn take(&mut self, command: Option<u32>) -> Option<Wish> {
         let received = self.asking().filter(|received| !is_of(command, received.from))?;
         self.last = received.signal;
         self.from_kernel = received.from_kernel;
         self.unsent = Some(received.signal).filter(|_| !received.from_kernel);
-        // Ctrl-C goes to everybody in front of the terminal. A command that goes on does something with it that is its own: who left it would leave it
-        // behind the terminal.
+        // Ctrl-C goes to everybody in front of the terminal. A command that goes on does something with it that is its
+        // own: who left it would leave it behind the terminal.
         self.wishes.came(Instant::now()).filter(|&wish| {
             let is_its_own = received.from_kernel && command.is_some();
             !(wish == Wish::Leave && is_its_own)
         })
     }
 
-    /// What was recorded has ended. A signal that came with the end has nothing more to ask for; one that comes later asks us to leave.
+    /// What was recorded has ended. A signal that came with the end has nothing more to ask for; one that comes later
+    /// asks us to leave.
     pub fn over(&mut self) {
         let _ = self.take(None);
         self.wishes.over(Instant::now());
@@ -100,8 +102,9 @@ impl Signals {
         Some(Received { signal: other.signal, from_kernel: other.from.is_none(), from: other.from })
     }
 
-    /// Gives a running command what came for it and does not ask us to end: SIGUSR1 from whoever knows us alone, the alarm of whoever executed
-    /// us. What the command or a child of its sent to the parent that it finds stays ours: it would be its own end.
+    /// Gives a running command what came for it and does not ask us to end: SIGUSR1 from whoever knows us alone, the
+    /// alarm of whoever executed us. What the command or a child of its sent to the parent that it finds stays ours: it
+    /// would be its own end.
     pub fn relay(&mut self, command: Option<u32>) {
         if !self.of_command {
             return;
@@ -142,7 +145,8 @@ fn is_of(command: Option<u32>, from: Option<u32>) -> bool {
 mod tests {
     use super::*;
 
-    /// After a command that had ended by itself, SIGTERM was taken for the wish to end the recording, which was over: nothing came of it.
+    /// After a command that had ended by itself, SIGTERM was taken for the wish to end the recording, which was over:
+    /// nothing came of it.
     #[test]
     fn a_signal_after_the_end_asks_to_leave() {
         let begun = Instant::now();

@@ -1,7 +1,8 @@
 //! The seam between recording and tracers: what a tracer must do to be recorded from.
 //!
-//! What lives here: [`Tracer`] (one that was found and may trace) and [`Tracing`] (one at work). What may not: any particular
-//! tracer. strace is [`super::Strace`]; the recorder in the kernel is a crate of its own, which the binary hands in.
+//! What lives here: [`Tracer`] (one that was found and may trace) and [`Tracing`] (one at work). What may not: any
+//! particular tracer. strace is [`super::Strace`]; the recorder in the kernel is a crate of its own, which the binary
+//! hands in.
 
 use super::RecordError;
 use crate::analysis::Decode;
@@ -47,8 +48,8 @@ pub trait Tracer {
     /// [`RecordError::CannotTrace`].
     fn check(&self, target: &Target) -> Result<(), RecordError>;
 
-    /// Does what takes its time and looks at nobody, so that little happens between the reading of the names and the [`start`](Self::start).
-    /// `None`: for a command that is not there yet.
+    /// Does what takes its time and looks at nobody, so that little happens between the reading of the names and the
+    /// [`start`](Self::start). `None`: for a command that is not there yet.
     ///
     /// # Errors
     /// As `start`.
@@ -97,7 +98,8 @@ pub trait Tracing: Send {
     /// The tracer cannot be heard any more.
     fn drain(&mut self, wait: Duration, take: &mut dyn FnMut(&[u8])) -> io::Result<Drained>;
 
-    /// Asks it to let go of what it traces, which goes on. What it still has to say comes from [`drain`](Tracing::drain).
+    /// Asks it to let go of what it traces, which goes on. What it still has to say comes from
+    /// [`drain`](Tracing::drain).
     fn stop(&mut self);
 
     /// How many records it lost since it was asked last.

@@ -2,17 +2,19 @@
 //!
 //! What may not live here: understanding its text (that is [`crate::strace`]).
 //!
-//! strace is attached (`-p`) to a command that waits before its first call, as it is to processes that run already, and never is the
-//! command's parent. So whatever becomes of strace, and of us, the program goes on: it is our child, not strace's, and the kernel lets
-//! go of it when strace ends (strace does not ask for `PTRACE_O_EXITKILL`). Tried with strace 6.1:
+//! strace is attached (`-p`) to a command that waits before its first call, as it is to processes that run already, and
+//! never is the command's parent. So whatever becomes of strace, and of us, the program goes on: it is our child, not
+//! strace's, and the kernel lets go of it when strace ends (strace does not ask for `PTRACE_O_EXITKILL`). Tried with
+//! strace 6.1:
 //!
-//! * fsage killed by SIGKILL: strace's next line meets a pipe without a reader. Attached, it takes SIGPIPE as the wish to end, lets go
-//!   of every thread in order, says "Broken pipe" once and ends. (Started on a command with `-o`, it ignores SIGPIPE, goes on
-//!   tracing, and complains of every line.)
-//! * strace killed by SIGKILL: the kernel detaches. A signal that strace had just been told of and not passed on is lost with it.
-//! * `--seccomp-bpf`, with which calls that are not traced do not stop, is not used: if strace dies, its filter stays, and every traced
-//!   call of the program fails with ENOSYS from then on. Doing without costs little, as most calls of a program that works on
-//!   files are traced anyway (validation/seccomp.sh measures it).
+//! * fsage killed by SIGKILL: strace's next line meets a pipe without a reader. Attached, it takes SIGPIPE as the wish
+//!   to end, lets go of every thread in order, says "Broken pipe" once and ends. (Started on a command with `-o`, it
+//!   ignores SIGPIPE, goes on tracing, and complains of every line.)
+//! * strace killed by SIGKILL: the kernel detaches. A signal that strace had just been told of and not passed on is
+//!   lost with it.
+//! * `--seccomp-bpf`, with which calls that are not traced do not stop, is not used: if strace dies, its filter stays,
+//!   and every traced call of the program fails with ENOSYS from then on. Doing without costs little, as most calls of
+//!   a program that works on files are traced anyway (validation/seccomp.sh measures it).
 //!
 //! strace's own messages come on a pipe of their own and are never mixed with the program's standard error.
 
@@ -42,8 +44,8 @@ const NUMBERS: (u32, u32) = (5, 9);
 const OLDEST: (u32, u32) = (4, 26);
 /// What the pipe is asked to hold, so that a burst of calls does not wait for us. The system may give less.
 const PIPE_BYTES: usize = 1 << 20;
-/// How long lines gather before they are read: a tenth of what fills the pipe at strace's fastest. strace writes line by line;
-/// waking for each would take the processor from the program twice a call.
+/// How long lines gather before they are read: a tenth of what fills the pipe at strace's fastest. strace writes line
+/// by line; waking for each would take the processor from the program twice a call.
 const GATHER: Duration = Duration::from_millis(8);
 /// How long strace may take to attach before we give up.
 const ATTACH_MAX: Duration = Duration::from_secs(30);
@@ -57,8 +59,8 @@ const LINE_BYTES_MAX: usize = 16 << 20;
 const SAID_BYTES_MAX: u64 = 4096;
 
 /// What strace needs, for those whom it refuses.
-const ADVICE: &str = "strace needs ptrace: in a container add the capability SYS_PTRACE; for processes that run already be root, or \
-                      their owner with /proc/sys/kernel/yama/ptrace_scope at 0";
+const ADVICE: &str = "strace needs ptrace: in a container add the capability SYS_PTRACE; for processes that run \
+                      already be root, or their owner with /proc/sys/kernel/yama/ptrace_scope at 0";
 
 /// The strace to use.
 #[derive(Clone, Debug)]
@@ -249,14 +251,14 @@ impl Running {
         })
     }
 
-    /// Waits until strace has attached to the processes that were asked for; `false` if it ended instead. To those below them, too, if it
-    /// can: some may be somebody else's, or have a tracer already.
+    /// Waits until strace has attached to the processes that were asked for; `false` if it ended instead. To those
+    /// below them, too, if it can: some may be somebody else's, or have a tracer already.
     fn attached(&mut self, asked: &[u32], below: &[u32]) -> io::Result<bool> {
         let tracer = self.strace.id();
         let begun = Instant::now();
         loop {
-            // The first line begins when the wait of a held command is entered again, which is when strace has stopped it and let
-            // it go on from call to call.
+            // The first line begins when the wait of a held command is entered again, which is when strace has stopped
+            // it and let it go on from call to call.
             let seen = ready(&self.lines, Duration::from_millis(5))?;
             // Nobody holds the other end any more: strace has ended, or is about to.
             let gone = seen.contains(PollFlags::HUP) && !seen.contains(PollFlags::IN);
@@ -379,7 +381,8 @@ impl Drop for Running {
     }
 }
 
-/// Whether we may attach to a process: its memory is for whom the kernel lets do so (`PTRACE_MODE_ATTACH`). One that is gone is nobody's.
+/// Whether we may attach to a process: its memory is for whom the kernel lets do so (`PTRACE_MODE_ATTACH`). One that is
+/// gone is nobody's.
 fn may_attach(pid: u32) -> bool {
     !File::open(format!("/proc/{pid}/mem")).is_err_and(|e| e.kind() == io::ErrorKind::PermissionDenied)
 }

@@ -1,5 +1,5 @@
-//! Where the spool and the profile grow: beside the profile's place, unless what is recorded works there. Who packs, copies or cleans a
-//! directory is to find in it what would be there without us.
+//! Where the spool and the profile grow: beside the profile's place, unless what is recorded works there. Who packs,
+//! copies or cleans a directory is to find in it what would be there without us.
 
 use super::RecordOptions;
 use posix::cleanup::{Growing, Locking, lock_directory};

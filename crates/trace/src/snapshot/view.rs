@@ -1,5 +1,5 @@
-//! Whose tree of names is read: ours, or that of a process in a mount namespace of its own (a container), where the same path can be
-//! another file.
+//! Whose tree of names is read: ours, or that of a process in a mount namespace of its own (a container), where the
+//! same path can be another file.
 
 use rustix::fd::OwnedFd;
 use rustix::fs::{AtFlags, CWD, Mode, OFlags, Statx, StatxFlags};

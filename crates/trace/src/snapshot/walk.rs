@@ -65,8 +65,8 @@ impl Snapshot {
 }
 
 impl View {
-    /// Walks whole trees. A root that is a symbolic link (or lies behind one) is recorded as such and walked where it leads;
-    /// links found inside are not followed.
+    /// Walks whole trees. A root that is a symbolic link (or lies behind one) is recorded as such and walked where it
+    /// leads; links found inside are not followed.
     ///
     /// # Errors
     /// Only an interrupt ([`io::ErrorKind::Interrupted`]); names that cannot be read are in [`Walked::unreadable`].
@@ -91,8 +91,8 @@ impl View {
         Ok(walker.finish())
     }
 
-    /// Looks up names, and where they lead: each directory and symbolic link passed, and what is found in the end. No directory is
-    /// listed. A name that leads nowhere, or does not exist, is no error.
+    /// Looks up names, and where they lead: each directory and symbolic link passed, and what is found in the end. No
+    /// directory is listed. A name that leads nowhere, or does not exist, is no error.
     ///
     /// # Errors
     /// Only an interrupt ([`io::ErrorKind::Interrupted`]).
@@ -205,8 +205,9 @@ impl<'v> Walker<'v> {
         }
     }
 
-    /// Resolves a path component by component, recording each directory and symbolic link passed: from where the last one led, as far as that is on the
-    /// way. Answers whether it leads to a directory, in which the trail is then; on failure the path it got to.
+    /// Resolves a path component by component, recording each directory and symbolic link passed: from where the last
+    /// one led, as far as that is on the way. Answers whether it leads to a directory, in which the trail is then; on
+    /// failure the path it got to.
     fn way_to(&mut self, absolute: &[u8]) -> Result<bool, (Vec<u8>, Errno)> {
         let mut trail = self.trail().map_err(|e| (b"/".to_vec(), e))?;
         let way = self.way_on(&mut trail, absolute);
@@ -314,7 +315,8 @@ impl<'v> Walker<'v> {
     fn list(&mut self, trail: &Trail, device: u64, deep: bool) -> Vec<CString> {
         let (fd, path) = (trail.here(), trail.path());
         let mut pending = Vec::new();
-        // A directory that an earlier root has been through is not read again, but may have been listed without descending.
+        // A directory that an earlier root has been through is not read again, but may have been listed without
+        // descending.
         let again = !self.listed.insert(trail.identity());
         let dir = match Dir::read_from(fd) {
             Ok(dir) => dir,
@@ -388,7 +390,8 @@ pub(super) fn open_directory_at(at: impl AsFd, name: &OsStr) -> Result<OwnedFd, 
     #[cfg(test)]
     tests::OPENED.set(tests::OPENED.get() + 1);
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    // Who judges directories by when they were read must not take us for their user. Only owners and root may ask for that.
+    // Who judges directories by when they were read must not take us for their user. Only owners and root may ask for
+    // that.
     let opened = match rustix::fs::openat(&at, name, flags | OFlags::NOATIME, Mode::empty()) {
         Err(Errno::PERM) => rustix::fs::openat(&at, name, flags, Mode::empty()),
         other => other,

@@ -1,11 +1,11 @@
 //! The spool: what a tracer emitted, on disk before anybody tries to understand it.
 //!
-//! What lives here: the file format of `NAME.spool` (docs/formats.md), its [`Writer`], its [`Reader`], and [`Follow`], with which
-//! a reader goes along while the writer still writes. What may not: what the tracer's bytes mean. Capture writes a spool and
-//! analysis reads it; nothing that goes wrong in analysis reaches capture.
+//! What lives here: the file format of `NAME.spool` (docs/formats.md), its [`Writer`], its [`Reader`], and [`Follow`],
+//! with which a reader goes along while the writer still writes. What may not: what the tracer's bytes mean. Capture
+//! writes a spool and analysis reads it; nothing that goes wrong in analysis reaches capture.
 //!
-//! A spool is a line of magic and then frames. Each holds whole records, is checked by itself and is written by one call, so that
-//! whenever the writer dies, everything but the frame in hand is there. Memory is bounded by one frame.
+//! A spool is a line of magic and then frames. Each holds whole records, is checked by itself and is written by one
+//! call, so that whenever the writer dies, everything but the frame in hand is there. Memory is bounded by one frame.
 
 mod follow;
 mod frame;
@@ -138,14 +138,16 @@ pub enum SpoolError {
     Io { path: PathBuf, doing: &'static str, source: io::Error },
     #[error("{}: is not a spool: give a NAME.spool that fsage record left", path.display())]
     NotSpool { path: PathBuf },
-    #[error("{}: is a spool of another version ({found}); this fsage reads {supported}: import it with the fsage that wrote it", path.display())]
+    #[error("{}: is a spool of another version ({found}); this fsage reads {supported}: import it with the fsage that \
+        wrote it", path.display())]
     Version { path: PathBuf, found: String, supported: &'static str },
     #[error("{}: ends at byte {at} before its header is complete: nothing was recorded", path.display())]
     NoHeader { path: PathBuf, at: u64 },
     #[error("{}: holds no records: the recorder ended before it had stored any", path.display())]
     NoRecords { path: PathBuf },
     #[error(
-        "{}: is damaged at byte {at}: {what}. The records before it are whole: `truncate -s {at}` a copy and import that",
+        "{}: is damaged at byte {at}: {what}. The records before it are whole: `truncate -s {at}` a copy and import \
+         that",
         path.display()
     )]
     Damaged { path: PathBuf, at: u64, what: String },

@@ -40,8 +40,9 @@ pub struct Reader<R> {
 /// What the frames of any spool may hold, beyond [`UNPACKED_PER_BYTE`].
 const UNPACKED_BYTES: u64 = 64 << 20;
 
-/// What frames may hold for each byte of the spool. Names that are all the same take thousands of bytes for one, and whoever imports
-/// keeps each; the times of real calls, and the inodes of real files, differ, and take an eighth of a line at least.
+/// What frames may hold for each byte of the spool. Names that are all the same take thousands of bytes for one, and
+/// whoever imports keeps each; the times of real calls, and the inodes of real files, differ, and take an eighth of a
+/// line at least.
 const UNPACKED_PER_BYTE: u64 = 256;
 
 impl Reader<File> {

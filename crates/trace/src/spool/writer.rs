@@ -15,8 +15,8 @@ use std::sync::Arc;
 /// Names of a frame, in bytes: a kill while they are written loses little.
 const NAMES_BYTES: usize = 1 << 20;
 
-/// Writes a spool, a frame a call. What it has written is readable at once ([`Writer::growth`]) and stays whole when a later write
-/// fails: what such a write left behind is cut off.
+/// Writes a spool, a frame a call. What it has written is readable at once ([`Writer::growth`]) and stays whole when a
+/// later write fails: what such a write left behind is cut off.
 pub struct Writer {
     file: File,
     path: PathBuf,
@@ -157,7 +157,8 @@ impl Writer {
                 self.len_bytes += bytes.len() as u64;
                 self.growth.reached(self.len_bytes);
             }
-            // A part of a frame (no space left) must not stand before the next one. The first error is the one to report.
+            // A part of a frame (no space left) must not stand before the next one. The first error is the one to
+            // report.
             Err(_) => {
                 let _ = self.file.set_len(self.len_bytes);
                 let _ = self.file.seek(SeekFrom::Start(self.len_bytes));

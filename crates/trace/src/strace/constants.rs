@@ -330,8 +330,8 @@ pub(super) fn io_uring_flag(name: &[u8]) -> u64 {
 pub(super) fn resolve_flag(name: &[u8]) -> u64 {
     if name == b"RESOLVE_IN_ROOT" { IN_ROOT } else { 0 }
 }
-/// Requests of ioctl that make, remove or change files: name as strace prints it, type and number (`_IOC` of `<linux/ioctl.h>`).
-/// `<linux/btrfs.h>`, `<linux/falloc.h>`, `<xfs/xfs_fs.h>`, `fs/ext4/ext4.h`, `<linux/f2fs.h>`.
+/// Requests of ioctl that make, remove or change files: name as strace prints it, type and number (`_IOC` of
+/// `<linux/ioctl.h>`). `<linux/btrfs.h>`, `<linux/falloc.h>`, `<xfs/xfs_fs.h>`, `fs/ext4/ext4.h`, `<linux/f2fs.h>`.
 const CHANGING_IOCTLS: [(&[u8], u64, u64); 17] = [
     (b"BTRFS_IOC_SNAP_CREATE", 0x94, 1),
     (b"BTRFS_IOC_SUBVOL_CREATE", 0x94, 14),
@@ -358,7 +358,8 @@ pub(crate) fn ioctl_changes_files(request: u64) -> bool {
     CHANGING_IOCTLS.iter().any(|&(_, k, n)| (k, n) == (kind, number))
 }
 
-/// The same of one as strace prints it: all names that its number has, or `_IOC(_IOC_READ|_IOC_WRITE, 0x58, 0x6d, 0xc0)`.
+/// The same of one as strace prints it: all names that its number has, or
+/// `_IOC(_IOC_READ|_IOC_WRITE, 0x58, 0x6d, 0xc0)`.
 pub(super) fn printed_ioctl_changes_files(text: &[u8]) -> bool {
     let Some(parts) = text.strip_prefix(b"_IOC(") else {
         let mut names = text.split(|&b| b == b' ');

@@ -21,8 +21,8 @@ pub(super) enum Form {
     Call(How),
 }
 
-/// Calls of other machines, and what strace calls those of x86-64 otherwise. A name that is neither here nor in [`CALLS`] is not modelled; it
-/// counts if its first argument is a file.
+/// Calls of other machines, and what strace calls those of x86-64 otherwise. A name that is neither here nor in
+/// [`CALLS`] is not modelled; it counts if its first argument is a file.
 #[rustfmt::skip]
 const OTHER_NAMES: &[(&str, How)] = {
     use How::*;
@@ -82,7 +82,8 @@ pub(crate) fn may_set_mounts(flags: u64) -> bool {
     flags == 0 || flags & CLONE_NEWNS != 0
 }
 
-/// The path of an openat2 whose directory is the root for it (`RESOLVE_IN_ROOT`): where that leads, only the descriptor tells.
+/// The path of an openat2 whose directory is the root for it (`RESOLVE_IN_ROOT`): where that leads, only the descriptor
+/// tells.
 pub(crate) fn rooted(at: At<'_>, within: bool) -> At<'_> {
     At { path: at.path.filter(|_| !within), ..at }
 }
@@ -361,7 +362,8 @@ fn fcntl<'a>(args: &Args<'a>) -> Option<Call<'a>> {
     })
 }
 
-/// `ioctl(3</x>, FICLONE, 4</y>)` shares blocks; some make, remove or change files in other ways; the others only ask or set.
+/// `ioctl(3</x>, FICLONE, 4</y>)` shares blocks; some make, remove or change files in other ways; the others only ask
+/// or set.
 fn ioctl<'a>(args: &Args<'a>, ret: &Return<'a>) -> Option<Call<'a>> {
     const FICLONE: u64 = 0x4004_9409;
     const FICLONERANGE: u64 = 0x4020_940d;

@@ -159,7 +159,8 @@ pub(super) fn body(rest: &[u8]) -> Result<Body<'_>, Reason> {
     }
 }
 
-/// An execve of a thread that goes on under the number of its process's first: the text before ` <pid changed to 12 ...>`, and that number.
+/// An execve of a thread that goes on under the number of its process's first: the text before
+/// ` <pid changed to 12 ...>`, and that number.
 fn changed(text: &[u8]) -> Option<(&[u8], u32)> {
     const MARK: &[u8] = b" <pid changed to ";
     let inside = text.strip_suffix(b" ...>")?;

@@ -1,7 +1,7 @@
 //! Importing what strace writes.
 //!
-//! What lives here: the notation, one file per layer (a line's outer form, its arguments, values, constants, which system
-//! call asks what), and the [`Importer`] that streams lines through them into the
+//! What lives here: the notation, one file per layer (a line's outer form, its arguments, values, constants, which
+//! system call asks what), and the [`Importer`] that streams lines through them into the
 //! [tracker](crate::track). What may not: what calls mean.
 //!
 //! The form understood is that of `strace -f -ttt -T -yy` (strace 4.26 to 6.x), with `-o` (thread numbers in front) or

@@ -28,7 +28,8 @@ impl Notation {
         Notation(Forms::new())
     }
 
-    /// What a call asks, its arguments as strace would write them (`3</tmp/x>, "", 5)`). `None`: nothing that concerns files.
+    /// What a call asks, its arguments as strace would write them (`3</tmp/x>, "", 5)`). `None`: nothing that concerns
+    /// files.
     pub fn call<'a>(&self, name: &[u8], args: &'a [u8], returned: Option<i64>) -> Result<Option<Call<'a>>, Reason> {
         let form = self.0.get(name);
         if form == Some(Form::Ignored) {

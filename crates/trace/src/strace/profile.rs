@@ -21,8 +21,8 @@ pub struct ImportedProfile {
     pub summary: Summary,
 }
 
-/// Imports a file of strace's text (`-`: standard input) into the workload profile `output`. The snapshot holds what the
-/// trace implies was there when it began.
+/// Imports a file of strace's text (`-`: standard input) into the workload profile `output`. The snapshot holds what
+/// the trace implies was there when it began.
 ///
 /// # Errors
 /// The input cannot be read or used, or the output cannot be written; nothing is left of it then.

@@ -1,4 +1,5 @@
-//! Lines in strace's notation that the recorder puts before strace's own: where threads stood when they were attached to.
+//! Lines in strace's notation that the recorder puts before strace's own: where threads stood when they were attached
+//! to.
 
 use super::Importer;
 use super::calls::NO_CALL;
@@ -8,8 +9,8 @@ use crate::track::Seen;
 /// What the names of the recorder's own lines begin with.
 pub(super) const TOLD: &[u8] = b"fsage_";
 
-/// A line in strace's notation that says what strace does not: where a thread stood when it was attached to, `what` being its working
-/// directory (`cwd`) or its root directory (`root`), at the time of another line.
+/// A line in strace's notation that says what strace does not: where a thread stood when it was attached to, `what`
+/// being its working directory (`cwd`) or its root directory (`root`), at the time of another line.
 pub(crate) fn told(tid: u32, stamp: &[u8], what: &str, path: &[u8]) -> Vec<u8> {
     let mut line = format!("{tid} ").into_bytes();
     line.extend_from_slice(stamp);

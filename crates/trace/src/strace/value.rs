@@ -23,8 +23,8 @@ pub(super) fn offset(text: &[u8]) -> Option<u64> {
     int(text).and_then(|n| u64::try_from(n).ok())
 }
 
-/// `[123]` or `[123 => 456]` (an offset passed by address): the value before the call. `None` for NULL: a negative one is given, too, and
-/// kept bit for bit.
+/// `[123]` or `[123 => 456]` (an offset passed by address): the value before the call. `None` for NULL: a negative one
+/// is given, too, and kept bit for bit.
 pub(super) fn pointed_offset(text: &[u8]) -> Option<u64> {
     unsigned(text.strip_prefix(b"[")?)
 }

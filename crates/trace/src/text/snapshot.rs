@@ -11,17 +11,17 @@
 //! ~
 //! ```
 //!
-//! The first line is the root: its path, its inode number and its size. After that a directory's path on a line, relative to
-//! the root, or absolute (trees beside the root); one line `inode type size name [link target]` per entry; a line that is just a tilde ends
-//! the directory. Parents come before children, and a directory's own line before its block. A first line without numbers is
-//! read too. Types: `f` file, `d` directory,
+//! The first line is the root: its path, its inode number and its size. After that a directory's path on a line,
+//! relative to the root, or absolute (trees beside the root); one line `inode type size name [link target]` per entry;
+//! a line that is just a tilde ends the directory. Parents come before children, and a directory's own line before its
+//! block. A first line without numbers is read too. Types: `f` file, `d` directory,
 //! `l` symbolic link, `s` anything else; a digit-free word is accepted in their place (`file`, `directory`, `symlink`,
 //! `special`).
 //!
-//! Names and targets are escaped as in Parquet ([`crate::profile::escape`]); beyond that a space is `\x20` (a space separates
-//! fields) and a name or path that begins with a tilde begins with `\x7E`. Paths of directories keep their spaces: they have
-//! their line to themselves. Owner, permissions, times and device are not in this format: they come back as zero and the usual
-//! permission bits, the provenance as [`Provenance::Before`].
+//! Names and targets are escaped as in Parquet ([`crate::profile::escape`]); beyond that a space is `\x20` (a space
+//! separates fields) and a name or path that begins with a tilde begins with `\x7E`. Paths of directories keep their
+//! spaces: they have their line to themselves. Owner, permissions, times and device are not in this format: they come
+//! back as zero and the usual permission bits, the provenance as [`Provenance::Before`].
 
 use crate::profile::{escape, unescape};
 use crate::snapshot::{is_below, is_plain, parent_of};
@@ -173,7 +173,8 @@ impl<R: BufRead> LineReader<R> {
     fn path(&self, text: &[u8]) -> Result<Vec<u8>, SnapshotTextError> {
         let path = self.unescape(text)?;
         if !is_plain(&path) || path.contains(&0) {
-            let message = "the path of a directory is expected here (the first one absolute), without `.`, `..`, `//` and a slash at its end";
+            let message = "the path of a directory is expected here (the first one absolute), without `.`, `..`, `//` \
+                and a slash at its end";
             return Err(self.malformed(message));
         }
         Ok(path)
@@ -232,8 +233,8 @@ fn directory_entry(path: Vec<u8>) -> SnapshotEntry {
     SnapshotEntry { provenance: Provenance::Before, ..SnapshotEntry::implied(path, FileKind::Directory) }
 }
 
-/// Writes a snapshot as text: a block for every directory, parents before children, the first one the root. Inode and size of another
-/// directory whose own directory is not in the snapshot have no line to stand on and are left out.
+/// Writes a snapshot as text: a block for every directory, parents before children, the first one the root. Inode and
+/// size of another directory whose own directory is not in the snapshot have no line to stand on and are left out.
 ///
 /// # Errors
 /// The output cannot be written.
@@ -302,7 +303,8 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    const SAMPLE: &str = "/home/user\n17 d 4096 src\n23 f 1200 my\\x20notes\n31 l 9 \\x7Elink notes.txt\n~\n/home/user/src\n5 s 0 fifo\n~\n";
+    const SAMPLE: &str = "/home/user\n17 d 4096 src\n23 f 1200 my\\x20notes\n31 l 9 \\x7Elink \
+        notes.txt\n~\n/home/user/src\n5 s 0 fifo\n~\n";
 
     #[test]
     fn reads_and_writes_the_sample() {
@@ -369,7 +371,8 @@ mod tests {
     }
 
     fn component() -> impl Strategy<Value = Vec<u8>> {
-        let byte = prop_oneof![4 => (1u8..=255).prop_filter("no slash", |b| *b != b'/'), 1 => Just(b' '), 1 => Just(b'~'), 1 => Just(b'\\')];
+        let byte = prop_oneof![4 => (1u8..=255).prop_filter("no slash", |b| *b != b'/'), 1 => Just(b' '),
+            1 => Just(b'~'), 1 => Just(b'\\')];
         proptest::collection::vec(byte, 1..8).prop_filter("a name", |n| n != b"." && n != b"..")
     }
 
@@ -377,7 +380,8 @@ mod tests {
         #[test]
         fn any_tree_round_trips(
             directories in proptest::collection::vec(component(), 1..4),
-            names in proptest::collection::vec((0..4usize, component(), any::<u64>(), any::<u64>(), proptest::option::of(component())), 0..20),
+            names in proptest::collection::vec((0..4usize, component(), any::<u64>(), any::<u64>(),
+                proptest::option::of(component())), 0..20),
         ) {
             let mut path = Vec::new();
             let mut entries = Vec::new();
@@ -386,7 +390,8 @@ mod tests {
                 path.push(b'/');
                 path.extend_from_slice(directory);
                 paths.push(path.clone());
-                entries.push(SnapshotEntry { provenance: Provenance::Before, ..SnapshotEntry::implied(path.clone(), FileKind::Directory) });
+                entries.push(SnapshotEntry { provenance: Provenance::Before,
+                    ..SnapshotEntry::implied(path.clone(), FileKind::Directory) });
             }
             for (at, name, ino, size_bytes, target) in names {
                 let kind = if target.is_some() { FileKind::Symlink } else { FileKind::File };
@@ -395,8 +400,10 @@ mod tests {
                 entries.push(SnapshotEntry { ino, size_bytes, target, provenance: Provenance::Before, ..entry });
             }
             // The parent of the first directory is listed, so it comes back as an entry.
-            entries.push(SnapshotEntry { provenance: Provenance::Before, ..SnapshotEntry::implied(b"/".to_vec(), FileKind::Directory) });
-            entries.sort_by(|a, b| a.path.cmp(&b.path).then((b.kind == FileKind::Directory).cmp(&(a.kind == FileKind::Directory))));
+            entries.push(SnapshotEntry { provenance: Provenance::Before,
+                ..SnapshotEntry::implied(b"/".to_vec(), FileKind::Directory) });
+            let is_directory = |entry: &SnapshotEntry| entry.kind == FileKind::Directory;
+            entries.sort_by(|a, b| a.path.cmp(&b.path).then(is_directory(b).cmp(&is_directory(a))));
             entries.dedup_by(|a, b| a.path == b.path);
             let snapshot = Snapshot::from_entries(entries);
             let mut out = Vec::new();

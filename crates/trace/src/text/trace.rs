@@ -1,6 +1,7 @@
 //! A trace as comma-separated values (RFC 4180), one line per event, the columns of `trace.parquet` in its order.
 //!
-//! Nulls are empty fields. Paths are escaped as in Parquet ([`crate::profile::escape`]) and quoted; flags are hexadecimal.
+//! Nulls are empty fields. Paths are escaped as in Parquet ([`crate::profile::escape`]) and quoted; flags are
+//! hexadecimal.
 
 use crate::profile::{Reader, Row, escape};
 use crate::{Batch, PathId};
@@ -30,8 +31,8 @@ impl Fault for ExportError {
 }
 
 /// The header line.
-pub const HEADER: &str = "seq,t_ns,dur_ns,pid,tid,op,ofd_id,ofd_id2,file_id,parent_id,path,path2,offset,offset2,req_bytes,ret,errno,\
-                          flags,mode,size_before,caller_dir,caller_dir2,running_ns,blocked_ns";
+pub const HEADER: &str = "seq,t_ns,dur_ns,pid,tid,op,ofd_id,ofd_id2,file_id,parent_id,path,path2,offset,offset2,\
+                          req_bytes,ret,errno,flags,mode,size_before,caller_dir,caller_dir2,running_ns,blocked_ns";
 
 /// Writes a whole trace.
 ///
@@ -49,7 +50,8 @@ pub fn write_csv(reader: &Reader, mut out: impl Write) -> Result<(), ExportError
     Ok(out.flush()?)
 }
 
-/// What a spreadsheet would compute begins with a byte in the other way that a path can be written (OWASP, *CSV Injection*).
+/// What a spreadsheet would compute begins with a byte in the other way that a path can be written (OWASP, *CSV
+/// Injection*).
 fn no_formula(text: &str) -> Cow<'_, str> {
     match text.as_bytes() {
         [first @ (b'=' | b'+' | b'-' | b'@'), ..] => Cow::Owned(format!("\\x{first:02X}{}", &text[1..])),

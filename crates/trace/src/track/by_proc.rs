@@ -1,6 +1,7 @@
 //! Paths that lead through what a process has open (`/proc/self/fd/3`, `/proc/self/cwd/a`): told as what they lead to.
 //!
-//! glibc's `fchmodat` changes a mode by way of `/proc/self/fd`, and files made without a name (`O_TMPFILE`) get one by it (open(2)).
+//! glibc's `fchmodat` changes a mode by way of `/proc/self/fd`, and files made without a name (`O_TMPFILE`) get one by
+//! it (open(2)).
 
 use super::call::{At, Call, Fd, Kind, Start};
 use super::{Ctx, Tracker};
@@ -94,7 +95,8 @@ impl Tracker {
             }
             Call::Stat { at, nofollow: false, attrs } => known(self, at).map(|fd| Call::Fstat { fd, attrs: *attrs }),
             Call::Chdir { at } => known(self, at).map(|fd| Call::Fchdir { fd }),
-            // The descriptor may be one for its path alone, or for reading, so it is the file's path that stands for it.
+            // The descriptor may be one for its path alone, or for reading, so it is the file's path that stands for
+            // it.
             Call::OnPath { op, at, nofollow: false, mode, len } if *op != Op::ReadLink => known(self, at)
                 .and_then(|fd| self.path_behind(ctx, fd))
                 .map(|at| Call::OnPath { op: *op, at, nofollow: false, mode: *mode, len: *len }),
@@ -118,7 +120,8 @@ impl Tracker {
         !state.foreign && state.file.is_some()
     }
 
-    /// A path to what a descriptor stands for. `None` where it has no name, or where the caller sees names in another way than the tree.
+    /// A path to what a descriptor stands for. `None` where it has no name, or where the caller sees names in another
+    /// way than the tree.
     fn path_behind(&mut self, ctx: Ctx, fd: Fd<'_>) -> Option<At<'static>> {
         let ofd = self.ofd(ctx, &fd, super::EBADF)?;
         let file = self.fds.ofd(ofd).file.filter(|&file| self.names.file(file).kind != Kind::Symlink)?;

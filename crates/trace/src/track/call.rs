@@ -272,8 +272,8 @@ pub enum Call<'a> {
         to: Option<i32>,
         cloexec: bool,
     },
-    /// A fcntl that changes nothing the tracker follows. `about`: [`crate::flag::DESCRIPTOR_FLAGS`], [`crate::flag::NO_LOCK`], or 0
-    /// for locks.
+    /// A fcntl that changes nothing the tracker follows. `about`: [`crate::flag::DESCRIPTOR_FLAGS`],
+    /// [`crate::flag::NO_LOCK`], or 0 for locks.
     Control {
         fd: Fd<'a>,
         about: u32,

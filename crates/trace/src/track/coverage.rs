@@ -9,7 +9,8 @@ use std::collections::BTreeMap;
 /// (`fault_around_bytes`, 64 KiB by default), so a mapping touched everywhere faults at least once for each.
 pub const FAULT_AROUND_BYTES: u64 = 64 * 1024;
 
-/// The unit in which unseen writes through a mapping are reckoned once an msync has made its pages clean: the first write to each faults.
+/// The unit in which unseen writes through a mapping are reckoned once an msync has made its pages clean: the first
+/// write to each faults.
 pub const PAGE_BYTES: u64 = 4096;
 
 /// Counts of what was seen, seen and not modelled, and known to be unseen.
@@ -39,8 +40,8 @@ pub struct Coverage {
     pub data_maps: u64,
     #[allow(missing_docs)]
     pub data_mapped_bytes: u64,
-    /// Unseen accesses through data mappings if each were touched everywhere once, in units of `FAULT_AROUND_BYTES`, and written everywhere
-    /// between one msync and the next, in units of `PAGE_BYTES`.
+    /// Unseen accesses through data mappings if each were touched everywhere once, in units of `FAULT_AROUND_BYTES`,
+    /// and written everywhere between one msync and the next, in units of `PAGE_BYTES`.
     pub data_map_accesses: u64,
     /// Accesses through mappings are events of their own.
     pub accesses_seen: bool,
@@ -85,10 +86,11 @@ impl Serialize for ByOp {
 }
 
 impl Coverage {
-    /// Share of the file activity that is seen and modelled, 0 to 1: modelled calls whose paths are known over modelled calls, calls not
-    /// modelled, io_uring operations, [`data_map_accesses`](Self::data_map_accesses) and `lost` records. Loading of programs and
-    /// libraries is left out on both sides and reported by itself. 1 if there was no activity; `None` if an
-    /// io_uring was made whose submissions the trace does not show (no `io_uring_enter` in it, or kernel polling).
+    /// Share of the file activity that is seen and modelled, 0 to 1: modelled calls whose paths are known over modelled
+    /// calls, calls not modelled, io_uring operations, [`data_map_accesses`](Self::data_map_accesses) and `lost`
+    /// records. Loading of programs and libraries is left out on both sides and reported by itself. 1 if there was no
+    /// activity; `None` if an io_uring was made whose submissions the trace does not show (no `io_uring_enter` in it,
+    /// or kernel polling).
     pub fn share(&self, lost: u64) -> Option<f64> {
         let untold = self.io_uring_polled > 0 || self.io_uring_setups > 0 && self.io_uring_submitted == 0;
         if untold && !self.requests_seen {

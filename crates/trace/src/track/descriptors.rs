@@ -11,7 +11,8 @@ use crate::OfdId;
 use rustc_hash::FxHashMap;
 use std::collections::{BTreeMap, VecDeque};
 
-/// How many descriptions that no table holds any more are remembered: one that was sent over a socket and closed arrives later.
+/// How many descriptions that no table holds any more are remembered: one that was sent over a socket and closed
+/// arrives later.
 const UNHELD_MAX: usize = 4096;
 
 /// A live descriptor table.
@@ -70,7 +71,8 @@ impl Description {
 struct TableState {
     slots: FxHashMap<i32, Slot>,
     users: u32,
-    /// Of a copy whose moment is not known exactly: what the original came to have while it was made. Nothing here keeps a description open.
+    /// Of a copy whose moment is not known exactly: what the original came to have while it was made. Nothing here
+    /// keeps a description open.
     rivals: Vec<Rival>,
 }
 
@@ -283,7 +285,8 @@ impl Descriptors {
         self.known.insert(who.description, ofd);
     }
 
-    /// The descriptions whose last descriptor was closed and that came into a table after it, over a socket, and how often.
+    /// The descriptions whose last descriptor was closed and that came into a table after it, over a socket, and how
+    /// often.
     pub fn returned(&self) -> &BTreeMap<OfdId, u64> {
         &self.returned
     }

@@ -77,8 +77,8 @@ impl Tracker {
         self.names.deepest(path).1.iter().all(|&b| b == b'/')
     }
 
-    /// The names the trace implies were there when it began: those it met and did not make, and those it removed. A link
-    /// appears where the trace showed that one must be.
+    /// The names the trace implies were there when it began: those it met and did not make, and those it removed. A
+    /// link appears where the trace showed that one must be.
     pub fn implied_snapshot(&mut self) -> Vec<SnapshotEntry> {
         let mut entries = Vec::new();
         self.names.for_each(|node| {

@@ -59,7 +59,8 @@ const ENOENT: u16 = 2;
 #[derive(Debug)]
 pub struct Tracker {
     threads: FxHashMap<u32, Thread>,
-    /// By the thread that is in a clone, the child that has shown itself: when the clone returns, that may have ended already.
+    /// By the thread that is in a clone, the child that has shown itself: when the clone returns, that may have ended
+    /// already.
     born: FxHashMap<u32, u32>,
     fs: Vec<FsContext>,
     free_fs: Vec<FsId>,
@@ -263,8 +264,9 @@ impl Tracker {
         self.coverage.requests_seen = requests;
     }
 
-    /// What a tracer in the kernel saw of an ordinary file's description when a call on it began. Taken in where nothing was known:
-    /// a descriptor from before the trace. What the calls told since is in their order, which this is not.
+    /// What a tracer in the kernel saw of an ordinary file's description when a call on it began. Taken in where
+    /// nothing was known: a descriptor from before the trace. What the calls told since is in their order, which this
+    /// is not.
     pub(crate) fn saw_description(&mut self, tid: u32, fd: &Fd<'_>, offset: u64, size: u64, append: bool) {
         let ctx = Ctx { tid, thread: self.thread(tid), t_ns: 0, place: None };
         let Some(ofd) = self.ofd(ctx, fd, EBADF) else { return };

@@ -1,6 +1,6 @@
-//! The tracker against the kernel: random calls of several processes, made in a real directory and told to the tracker as a
-//! tracer would tell them. After every call the tree of names must be the tree on disk, and what is behind every descriptor
-//! must be the file and the offset that the kernel has there.
+//! The tracker against the kernel: random calls of several processes, made in a real directory and told to the tracker
+//! as a tracer would tell them. After every call the tree of names must be the tree on disk, and what is behind every
+//! descriptor must be the file and the offset that the kernel has there.
 
 use super::*;
 use crate::FileId;

@@ -1,11 +1,12 @@
 //! Bind mounts: directories that stand in the place of others.
 //!
-//! The tree of names knows nothing of them. A path that crosses one is translated when it comes in, to the path by which the
-//! tree, and so every reader of the trace, knows the file.
+//! The tree of names knows nothing of them. A path that crosses one is translated when it comes in, to the path by
+//! which the tree, and so every reader of the trace, knows the file.
 //!
-//! As in the kernel, a place is a mount and an entry in it: the same directory is covered where it is seen through one mount and not
-//! where it is seen through another. Mounts of other file systems change no path: their names stand in the tree beside those that they
-//! cover. What the kernel does with mounts by itself (propagation to peers) is not followed.
+//! As in the kernel, a place is a mount and an entry in it: the same directory is covered where it is seen through one
+//! mount and not where it is seen through another. Mounts of other file systems change no path: their names stand in
+//! the tree beside those that they cover. What the kernel does with mounts by itself (propagation to peers) is not
+//! followed.
 
 use super::names::{File, Names, Node};
 use posix::LINKS_MAX;
@@ -32,8 +33,8 @@ const DETACHED_MIN: usize = 64;
 struct Bound {
     /// What it covers; `None` once it is unmounted: those in it stay there.
     point: Option<Spot>,
-    /// What is seen there: its name, and the file itself, which counts as open while it is mounted. Of another file system, what it
-    /// covers stands for its root.
+    /// What is seen there: its name, and the file itself, which counts as open while it is mounted. Of another file
+    /// system, what it covers stands for its root.
     top: Node,
     file: File,
 }
@@ -83,7 +84,8 @@ struct Walker {
 /// Where a walk got to.
 enum Step {
     At(Spot),
-    /// A name that is not known, in which directory; `None` where more was to follow, and for a link whose target is not known.
+    /// A name that is not known, in which directory; `None` where more was to follow, and for a link whose target is
+    /// not known.
     Lost(Option<Vec<u8>>),
     /// What is mounted there has no name any more.
     Nameless(Spot),
@@ -306,7 +308,8 @@ impl Mounts {
         copy
     }
 
-    /// Mounts what is seen in one place on another, where one may stand that is covered; `below`: with what is mounted below it.
+    /// Mounts what is seen in one place on another, where one may stand that is covered; `below`: with what is mounted
+    /// below it.
     pub fn bind(&mut self, names: &mut Names, from: Spot, to: Spot, below: bool) {
         let to = self.enter(to);
         let seen = self.all.get(from.mount).filter(|bound| bound.top == from.node);

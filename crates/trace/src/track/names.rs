@@ -6,9 +6,9 @@
 //! their target; a path through a link of unknown target is unknown, not guessed.
 //!
 //! Entries and files are named by ids that carry a generation: the id of a name that is gone never names what took its
-//! place. What keeps an entry's id over calls (working directories) asks [`Names::is_live`] first. An old id that is used all the
-//! same is a bug of ours: it panics in debug builds and stands for an unknown file otherwise. [`Names::check`] says
-//! what holds after every call.
+//! place. What keeps an entry's id over calls (working directories) asks [`Names::is_live`] first. An old id that is
+//! used all the same is a bug of ours: it panics in debug builds and stands for an unknown file otherwise.
+//! [`Names::check`] says what holds after every call.
 
 use super::call::{Inode, Kind};
 use crate::FileId;
@@ -73,11 +73,13 @@ pub(super) struct FileState {
     pub guessed: bool,
     /// How many names it has that are not in the tree; `None` if the trace does not tell.
     pub links_elsewhere: Option<u32>,
-    /// Whether a name of it was removed: a descriptor opened by that name is shown as deleted, under the last name it had.
+    /// Whether a name of it was removed: a descriptor opened by that name is shown as deleted, under the last name it
+    /// had.
     pub lost_a_name: bool,
     /// Who it is, from a tracer that knows.
     inode: Option<Inode>,
-    /// The directory that a removed one was in: `..` of those who still have it open leads there. Counts as an open description of that.
+    /// The directory that a removed one was in: `..` of those who still have it open leads there. Counts as an open
+    /// description of that.
     was_in: Option<File>,
     opens: u32,
     /// One of its names; a directory has only one.
@@ -329,8 +331,8 @@ impl Names {
         }
     }
 
-    /// Where a path leads from a directory whose name is gone, which the kernel still finds the way up from: the directory that still has
-    /// a name, and the rest of the path.
+    /// Where a path leads from a directory whose name is gone, which the kernel still finds the way up from: the
+    /// directory that still has a name, and the rest of the path.
     pub fn up_from_removed<'p>(&self, directory: File, path: &'p [u8]) -> Option<(Node, &'p [u8])> {
         let (mut at, mut rest) = (directory, path);
         loop {
@@ -377,8 +379,8 @@ impl Names {
         }
     }
 
-    /// The file at a path that the tracer printed, of which it said who it is. A name of another file is one that went without our seeing
-    /// it go.
+    /// The file at a path that the tracer printed, of which it said who it is. A name of another file is one that went
+    /// without our seeing it go.
     pub fn canonical_inode(&mut self, path: &[u8], inode: Inode) -> Option<File> {
         if let Some(file) = self.with_inode(inode) {
             return Some(file);
@@ -646,8 +648,8 @@ impl Names {
         }
     }
 
-    /// The entry of a path that the tracer printed, which has no symbolic links in it. Entries on the way that were taken
-    /// for links are replaced; with `make`, missing ones are made.
+    /// The entry of a path that the tracer printed, which has no symbolic links in it. Entries on the way that were
+    /// taken for links are replaced; with `make`, missing ones are made.
     pub fn canonical(&mut self, path: &[u8], make: bool) -> Option<Node> {
         let mut at = self.root;
         let mut rest = path;
@@ -701,9 +703,9 @@ impl Names {
         self.file(self.file_of(node)).target.as_deref()
     }
 
-    /// The tracer printed `real` for what was given as `given` (both absolute): somewhere on the way is a symbolic link.
-    /// The simplest explanation is taken: the link is where the two paths part, seen from their ends, unless the trace
-    /// showed that name to be no link.
+    /// The tracer printed `real` for what was given as `given` (both absolute): somewhere on the way is a symbolic
+    /// link. The simplest explanation is taken: the link is where the two paths part, seen from their ends, unless the
+    /// trace showed that name to be no link.
     pub fn learn_link(&mut self, given: &[u8], real: &[u8]) {
         let (mut short, mut target) = (given, real);
         while let (Some((dir, name)), Some((real_dir, real_name))) = (split_name(short), split_name(target)) {
@@ -797,8 +799,8 @@ impl tree::Names for Shown<'_> {
 
 #[cfg(test)]
 impl Names {
-    /// What holds after every call: entries are a tree; directories and entries agree; every file is counted right. `open`:
-    /// the files of all open descriptions.
+    /// What holds after every call: entries are a tree; directories and entries agree; every file is counted right.
+    /// `open`: the files of all open descriptions.
     pub fn check(&self, open: &[Option<File>]) {
         let mut names: FxHashMap<File, u32> = FxHashMap::default();
         let mut seen = 0;

@@ -81,9 +81,9 @@ impl Tracker {
         Some(node)
     }
 
-    /// Whether a call's `ENOENT` shows that a name we know went without our seeing it go. It does not for the empty path,
-    /// which no call accepts, nor for a name that the trace made: the call overlapped the one that made or removed it. Nor for a path
-    /// that ends in `.` or `..`: what is missing is on the way there.
+    /// Whether a call's `ENOENT` shows that a name we know went without our seeing it go. It does not for the empty
+    /// path, which no call accepts, nor for a name that the trace made: the call overlapped the one that made or
+    /// removed it. Nor for a path that ends in `.` or `..`: what is missing is on the way there.
     fn is_refuted(&self, at: &At<'_>, node: Node) -> bool {
         at.path.as_deref().is_some_and(|path| split_last(path).is_some()) && self.names.birth(node) != Birth::Made
     }
@@ -192,8 +192,8 @@ impl Tracker {
             if let Some(led_to) = led_to.filter(|path| path.first() == Some(&b'/') && (unnamed || !is_gone))
                 && (event.flags & flag::FOREIGN != 0 || event.path.is_none())
             {
-                // By way of /proc, or of a root of its own: where it led is told in the place of what was given. A file made
-                // without a name is shown below its directory, by a name that nothing finds it by.
+                // By way of /proc, or of a root of its own: where it led is told in the place of what was given. A file
+                // made without a name is shown below its directory, by a name that nothing finds it by.
                 event.path = Some(self.out.intern(led_to));
                 event.caller_dir = None;
                 event.flags |= flag::BY_MOUNT;

@@ -120,8 +120,8 @@ impl Tracker {
         }
     }
 
-    /// A clone has begun, in a process of which other threads may change what the new one gets before its return or its child shows
-    /// itself. `None`: nobody can.
+    /// A clone has begun, in a process of which other threads may change what the new one gets before its return or its
+    /// child shows itself. `None`: nobody can.
     pub(crate) fn begin_clone(&mut self, parent: u32, flags: CloneFlags) -> Option<Cloning> {
         let Thread { table, fs, .. } = self.thread(parent);
         let table = (!flags.files && self.fds.is_shared(table)).then(|| self.fds.copy(table));

@@ -27,7 +27,8 @@ pub(super) struct Located {
     pub followed: Option<Box<[u8]>>,
     /// Through which mount its end is seen.
     pub mount: Mount,
-    /// What it leads to across a mount, if that has no name any more; by a link at its end where `followed` is not `None`.
+    /// What it leads to across a mount, if that has no name any more; by a link at its end where `followed` is not
+    /// `None`.
     nameless: Option<(Spot, File)>,
 }
 
@@ -54,8 +55,8 @@ impl Tracker {
         let known = match (slot, fd.seen) {
             (Some(slot), None) => Some(self.follow_moves(slot.ofd)),
             (Some(slot), seen @ Some(_)) => self.is_seen(ctx, slot.ofd, seen).then_some(slot.ofd),
-            // What else is wrong with the arguments is an error before the kernel looks the descriptor up (pwrite at a negative offset,
-            // dup3 to the same number): it says nothing about whether there is one.
+            // What else is wrong with the arguments is an error before the kernel looks the descriptor up (pwrite at a
+            // negative offset, dup3 to the same number): it says nothing about whether there is one.
             (None, None) if errno == super::EBADF || errno == super::EINVAL || fd.number < 0 => return None,
             (None, _) => None,
         };
@@ -124,7 +125,8 @@ impl Tracker {
         }
     }
 
-    /// The description that came into a process over a socket, from one that has it too, if the tracer knows which it is.
+    /// The description that came into a process over a socket, from one that has it too, if the tracer knows which it
+    /// is.
     fn passed(&self, seen: Option<Seen<'_>>) -> Option<Ofd> {
         match seen {
             Some(Seen::Path { who: Some(who), .. } | Seen::Unnamed(who)) => self.fds.with(who),
@@ -155,8 +157,8 @@ impl Tracker {
         (!mounts.is_empty()).then_some(mounts)
     }
 
-    /// The same with the root directory, where names mean something else than what the tree alone says: there are mounts, or the root
-    /// directory is not the tree's.
+    /// The same with the root directory, where names mean something else than what the tree alone says: there are
+    /// mounts, or the root directory is not the tree's.
     fn sight(&self, ctx: Ctx) -> Option<(&Mounts, Spot)> {
         let fs = &self.fs[ctx.thread.fs.0 as usize];
         let mounts = &self.mounts[fs.namespace];
@@ -171,7 +173,8 @@ impl Tracker {
         self.sight(ctx).is_none()
     }
 
-    /// A path that the tracer shows, unescaped, and as the tree knows it. The mount through which it is seen, where there are mounts.
+    /// A path that the tracer shows, unescaped, and as the tree knows it. The mount through which it is seen, where
+    /// there are mounts.
     pub(super) fn shown(&self, ctx: Ctx, raw: &[u8], path: &mut Vec<u8>) -> Option<Mount> {
         unescape_into(raw, path);
         let mounts = self.mounts_of(ctx).filter(|_| !is_foreign(path))?;
@@ -183,8 +186,8 @@ impl Tracker {
         Some(translated.mount)
     }
 
-    /// The place that a path leads to, links followed, made known if it was not, and what is there: a file that has no name any more is in no
-    /// place unless it is mounted. Leaves the path in [`Tracker::path`].
+    /// The place that a path leads to, links followed, made known if it was not, and what is there: a file that has no
+    /// name any more is in no place unless it is mounted. Leaves the path in [`Tracker::path`].
     pub(super) fn place(&mut self, ctx: Ctx, at: &At<'_>) -> Option<(Spot, File)> {
         let unknown = self.coverage.unknown_directory_calls;
         let located = self.locate(ctx, at, How { enter: true, exists: true });
@@ -255,8 +258,8 @@ impl Tracker {
             self.shown(ctx, raw, &mut path);
             let same = state.path.bytes() == &path[..]
                 || file.is_some_and(|file| {
-                    // A name that is gone is shown under its directory's present path, and as what it was last: we know that it
-                    // is gone, or that the file lost a name, or it was moved since.
+                    // A name that is gone is shown under its directory's present path, and as what it was last: we know
+                    // that it is gone, or that the file lost a name, or it was moved since.
                     let state = self.fds.ofd(ofd);
                     let moved = state.moves != self.names.moves() || self.names.node_of(file).is_none();
                     let lost = self.names.file(file).lost_a_name;
@@ -275,8 +278,9 @@ impl Tracker {
             }
         }
         if let (true, Some(file)) = (deleted, file) {
-            // The name went without our seeing it go. One that the trace made or moved there is still to go, in a call that runs now, or it
-            // is not the one that went: the file was opened by an earlier name that was called the same.
+            // The name went without our seeing it go. One that the trace made or moved there is still to go, in a call
+            // that runs now, or it is not the one that went: the file was opened by an earlier name that was called the
+            // same.
             let path = self.fds.ofd(ofd).path.bytes();
             if let Some(node) = self.names.walk(self.names.root(), path, false, false).node
                 && self.names.file_of(node) == file
@@ -411,7 +415,8 @@ impl Tracker {
         self.work_in(ctx.thread.fs, directory);
     }
 
-    /// The directory that an open of `.` opened again, where the tracer says that its name is gone: no path leads to it.
+    /// The directory that an open of `.` opened again, where the tracer says that its name is gone: no path leads to
+    /// it.
     pub(super) fn nameless_start(&mut self, ctx: Ctx, at: &At<'_>, seen: Option<Seen<'_>>) -> Option<File> {
         let path = at.path.as_deref()?;
         match (seen, &at.start) {

@@ -4,8 +4,8 @@
 //! [`WINDOW`] later ones loses its place: it is put at the end when it returns, with its true start time, and counted.
 //! So memory is bounded however long a call blocks.
 //!
-//! The ids of paths are those of the batch being made. So an event under way is a [`Draft`], which knows its batch and is not
-//! taken for another's; one that waits for its call to return waits here ([`Sequence::park`]), where
+//! The ids of paths are those of the batch being made. So an event under way is a [`Draft`], which knows its batch and
+//! is not taken for another's; one that waits for its call to return waits here ([`Sequence::park`]), where
 //! [`take`](Sequence::take) carries its paths over into the next batch.
 
 use crate::profile::Row;
@@ -23,8 +23,8 @@ const WINDOW: usize = 64 * 1024;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Place(u64);
 
-/// An event under way. It is put into the batch in which it was begun, or parked. Until then it is a row, as what is known of it comes
-/// piece by piece.
+/// An event under way. It is put into the batch in which it was begun, or parked. Until then it is a row, as what is
+/// known of it comes piece by piece.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Draft {
     event: Row,
@@ -188,8 +188,8 @@ impl Sequence {
         }
     }
 
-    /// An event that belongs to the call that was put last: it stands right behind it, before later calls of its thread that have their
-    /// places already.
+    /// An event that belongs to the call that was put last: it stands right behind it, before later calls of its thread
+    /// that have their places already.
     pub fn put_behind(&mut self, place: Option<Place>, draft: &Draft) {
         let event = *self.check(draft);
         match place.and_then(|place| self.held_at(place)) {

@@ -29,8 +29,8 @@ pub struct Standing {
 }
 
 impl Tracker {
-    /// Takes the names of a snapshot as those that are there, before the first call. `whole`: it holds all names of every
-    /// directory that the trace uses, as a recorder's does.
+    /// Takes the names of a snapshot as those that are there, before the first call. `whole`: it holds all names of
+    /// every directory that the trace uses, as a recorder's does.
     pub fn begin_with(&mut self, snapshot: &Snapshot, whole: bool) {
         self.names_known = whole;
         let mut inodes: FxHashMap<(u64, u64), File> = FxHashMap::default();

@@ -1,7 +1,7 @@
 //! A profile's rows applied to its snapshot.
 //!
-//! Rows become calls again and go to a [`Tracker`] that starts from the snapshot. One thread stands for all, with one table:
-//! open file descriptions have numbers of their own in a profile, and rows hold absolute paths.
+//! Rows become calls again and go to a [`Tracker`] that starts from the snapshot. One thread stands for all, with one
+//! table: open file descriptions have numbers of their own in a profile, and rows hold absolute paths.
 
 use crate::profile::Reader;
 use crate::track::{At, Call, Fd, Kind, Outcome, Seen, Start, TrackOptions, Tracker};

@@ -1,13 +1,15 @@
-//! Whether a workload profile leads to the tree that is on disk: its snapshot, with its trace applied, against the tree now.
+//! Whether a workload profile leads to the tree that is on disk: its snapshot, with its trace applied, against the tree
+//! now.
 //!
 //! What lives here: applying a profile's rows to its snapshot (`apply`), and the comparison with a tree read from disk
-//! (`compare`), which is the judge: nothing of the recorder's has touched it. What may not: what a call does to names; that
-//! is the [tracker](crate::track)'s, which is what is being judged.
+//! (`compare`), which is the judge: nothing of the recorder's has touched it. What may not: what a call does to names;
+//! that is the [tracker](crate::track)'s, which is what is being judged.
 //!
-//! What can be known: a directory that the trace made is known whole, and so is one that the trace touched, if its names were
-//! read before the run. Of other directories only the names that the trace touched are known, and the rest on disk is
-//! counted as not compared. A length, a type or a link count that neither snapshot nor trace tells is counted as unknown;
-//! unknown is never equal. Lengths and link counts of directories are the file system's own affair and are not compared.
+//! What can be known: a directory that the trace made is known whole, and so is one that the trace touched, if its
+//! names were read before the run. Of other directories only the names that the trace touched are known, and the rest
+//! on disk is counted as not compared. A length, a type or a link count that neither snapshot nor trace tells is
+//! counted as unknown; unknown is never equal. Lengths and link counts of directories are the file system's own affair
+//! and are not compared.
 
 mod apply;
 mod compare;

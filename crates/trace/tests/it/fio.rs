@@ -125,8 +125,8 @@ fn what_fio_wrote_is_what_fio_reports() {
     assert_eq!(files, 3);
 }
 
-/// A program's calls on four files of two directories, one name twice, one with a blank, one read before it is written, two descriptors
-/// of one file, and what a log cannot say.
+/// A program's calls on four files of two directories, one name twice, one with a blank, one read before it is written,
+/// two descriptors of one file, and what a log cannot say.
 const CALLS: &str = r#"7 1700000000.000000 openat(AT_FDCWD</d>, "a/x", O_RDWR|O_CREAT, 0644) = 3</d/a/x> <0.000001>
 7 1700000000.000010 write(3</d/a/x>, ""..., 5000) = 5000 <0.000001>
 7 1700000000.000020 pwrite64(3</d/a/x>, ""..., 100, 20000) = 100 <0.000001>

@@ -18,7 +18,8 @@ fn descriptor_calls() {
     #[rustfmt::skip]
     let table: &[(&str, Op, Option<u64>, Option<u64>, i64)] = &[
         ("read(3</w/f>, \"\"..., 40) = 40", Op::Read, Some(0), Some(40), 40),
-        ("readv(3</w/f>, [{iov_base=\"\"..., iov_len=10}, {iov_base=\"\"..., iov_len=20}], 2) = 30", Op::Read, Some(0), Some(30), 30),
+        ("readv(3</w/f>, [{iov_base=\"\"..., iov_len=10}, {iov_base=\"\"..., iov_len=20}], 2) = \
+            30", Op::Read, Some(0), Some(30), 30),
         ("readv(3</w/f>, [...], 2) = 30", Op::Read, Some(0), None, 30),
         ("pread64(3</w/f>, \"\"..., 10, 90) = 10", Op::Read, Some(90), Some(10), 10),
         ("preadv(3</w/f>, [{iov_base=\"\", iov_len=8}], 1, 70) = 8", Op::Read, Some(70), Some(8), 8),
@@ -38,8 +39,10 @@ fn descriptor_calls() {
         ("fadvise64(3</w/f>, 0, 0, POSIX_FADV_DONTNEED) = 0", Op::Fadvise, Some(0), Some(0), 0),
         ("readahead(3</w/f>, 0, 4096) = 0", Op::Readahead, Some(0), Some(4096), 0),
         ("fstat(3</w/f>, {st_mode=S_IFREG|0644, st_size=100, ...}) = 0", Op::Fstat, None, None, 0),
-        ("newfstatat(3</w/f>, \"\", {st_mode=S_IFREG|0644, st_size=100, ...}, AT_EMPTY_PATH) = 0", Op::Fstat, None, None, 0),
-        ("statx(3</w/f>, \"\", AT_STATX_SYNC_AS_STAT|AT_EMPTY_PATH, STATX_ALL, {stx_mask=STATX_ALL, stx_mode=S_IFREG|0644, stx_size=100, ...}) = 0", Op::Fstat, None, None, 0),
+        ("newfstatat(3</w/f>, \"\", {st_mode=S_IFREG|0644, st_size=100, ...}, AT_EMPTY_PATH) = \
+            0", Op::Fstat, None, None, 0),
+        ("statx(3</w/f>, \"\", AT_STATX_SYNC_AS_STAT|AT_EMPTY_PATH, STATX_ALL, \
+            {stx_mask=STATX_ALL, stx_mode=S_IFREG|0644, stx_size=100, ...}) = 0", Op::Fstat, None, None, 0),
         ("fstatfs(3</w/f>, {f_type=EXT2_SUPER_MAGIC, f_bsize=4096}) = 0", Op::StatFs, None, None, 0),
         ("getdents64(3</w/f>, 0x55 /* 2 entries */, 32768) = 48", Op::GetDents, None, Some(32768), 48),
         ("fchmod(3</w/f>, 0600) = 0", Op::Fchmod, None, None, 0),
@@ -49,13 +52,15 @@ fn descriptor_calls() {
         ("fgetxattr(3</w/f>, \"user.a\", 0x55, 128) = 2", Op::GetXattr, None, None, 2),
         ("flistxattr(3</w/f>, NULL, 0) = 0", Op::ListXattr, None, None, 0),
         ("fremovexattr(3</w/f>, \"user.a\") = 0", Op::RemoveXattr, None, None, 0),
-        ("mmap(NULL, 100, PROT_READ|PROT_WRITE, MAP_SHARED, 3</w/f>, 0x1000) = 0x7fc5bb7a0000", Op::Mmap, Some(4096), Some(100), 0x7fc5_bb7a_0000),
+        ("mmap(NULL, 100, PROT_READ|PROT_WRITE, MAP_SHARED, 3</w/f>, 0x1000) = \
+            0x7fc5bb7a0000", Op::Mmap, Some(4096), Some(100), 0x7fc5_bb7a_0000),
         ("dup(3</w/f>) = 4</w/f>", Op::Dup, None, None, 4),
         ("dup2(3</w/f>, 9) = 9</w/f>", Op::Dup, None, None, 9),
         ("dup3(3</w/f>, 9, O_CLOEXEC) = 9</w/f>", Op::Dup, None, None, 9),
         ("fcntl(3</w/f>, F_DUPFD_CLOEXEC, 10) = 10</w/f>", Op::Dup, None, None, 10),
         ("fcntl(3</w/f>, F_SETFD, FD_CLOEXEC) = 0", Op::Fcntl, None, None, 0),
-        ("fcntl(3</w/f>, F_SETLKW, {l_type=F_WRLCK, l_whence=SEEK_SET, l_start=0, l_len=0}) = 0", Op::Fcntl, None, None, 0),
+        ("fcntl(3</w/f>, F_SETLKW, {l_type=F_WRLCK, l_whence=SEEK_SET, l_start=0, l_len=0}) = \
+            0", Op::Fcntl, None, None, 0),
         ("flock(3</w/f>, LOCK_EX) = 0", Op::Fcntl, None, None, 0),
         ("ioctl(3</w/f>, TCGETS, 0x7ffd) = -1 ENOTTY (Inappropriate ioctl for device)", Op::Ioctl, None, None, -1),
         ("fchdir(3</w/f>) = 0", Op::Fchdir, None, None, 0),
@@ -77,13 +82,15 @@ fn descriptor_calls() {
     }
 }
 
-/// Found by residuals: write-back that is only started was taken for one that is waited for, and `DONTNEED` for any advice.
+/// Found by residuals: write-back that is only started was taken for one that is waited for, and `DONTNEED` for any
+/// advice.
 #[test]
 fn what_was_asked_of_a_range_is_kept() {
     for (call, asked) in [
         ("sync_file_range(3</w/f>, 0, 0, SYNC_FILE_RANGE_WRITE) = 0", Some(2)),
         (
-            "sync_file_range(3</w/f>, 0, 0, SYNC_FILE_RANGE_WAIT_BEFORE|SYNC_FILE_RANGE_WRITE|SYNC_FILE_RANGE_WAIT_AFTER) = 0",
+            "sync_file_range(3</w/f>, 0, 0, \
+             SYNC_FILE_RANGE_WAIT_BEFORE|SYNC_FILE_RANGE_WRITE|SYNC_FILE_RANGE_WAIT_AFTER) = 0",
             Some(7),
         ),
         ("sync_file_range(3</w/f>, 0, 0, 0) = 0", Some(0)),
@@ -123,17 +130,26 @@ fn path_calls() {
     #[rustfmt::skip]
     let table: &[(&str, Op, &str, Option<&str>, u32, Option<u16>)] = &[
         ("open(\"a\", O_RDONLY) = 3</w/a>", Op::Open, "/w/a", None, flag::READ, None),
-        ("openat(AT_FDCWD</w>, \"a\", O_WRONLY|O_CREAT|O_TRUNC|O_CLOEXEC, 0640) = 3</w/a>", Op::Open, "/w/a", None, flag::WRITE | flag::CREATE | flag::TRUNC | flag::CLOEXEC, Some(0o640)),
-        ("openat(AT_FDCWD</w>, \"a\", O_RDWR|O_APPEND|O_DIRECT|O_SYNC|O_NOATIME|O_NOFOLLOW|0x40000000) = 3</w/a>", Op::Open, "/w/a", None, flag::READ | flag::WRITE | flag::APPEND | flag::DIRECT | flag::SYNC | flag::NOATIME | flag::NOFOLLOW, None),
-        ("openat(-100</w>, \"a\", 0x80042 /* O_RDWR|O_CREAT|O_CLOEXEC */, 0600) = 3</w/a>", Op::Open, "/w/a", None, flag::READ | flag::WRITE | flag::CREATE | flag::CLOEXEC, Some(0o600)),
-        ("openat2(AT_FDCWD</w>, \"a\", {flags=O_WRONLY|O_CREAT, mode=0600, resolve=0}, 24) = 3</w/a>", Op::Open, "/w/a", None, flag::WRITE | flag::CREATE, Some(0o600)),
-        ("openat(5</w/d>, \"a\", O_RDONLY|O_DSYNC|O_PATH|O_DIRECTORY) = 3</w/d/a>", Op::Open, "/w/d/a", None, flag::READ | flag::DSYNC | flag::PATH_ONLY | flag::DIRECTORY, None),
-        ("openat(AT_FDCWD</w>, \"d\", O_RDWR|O_TMPFILE, 0600) = 3</w/d/#12>(deleted)", Op::Open, "/w/d", None, flag::READ | flag::WRITE | flag::TMPFILE, Some(0o600)),
+        ("openat(AT_FDCWD</w>, \"a\", O_WRONLY|O_CREAT|O_TRUNC|O_CLOEXEC, 0640) = \
+            3</w/a>", Op::Open, "/w/a", None, flag::WRITE | flag::CREATE | flag::TRUNC | flag::CLOEXEC, Some(0o640)),
+        ("openat(AT_FDCWD</w>, \"a\", O_RDWR|O_APPEND|O_DIRECT|O_SYNC|O_NOATIME|O_NOFOLLOW|0x40000000) = \
+            3</w/a>", Op::Open, "/w/a", None, flag::READ | flag::WRITE | flag::APPEND | flag::DIRECT | flag::SYNC
+            | flag::NOATIME | flag::NOFOLLOW, None),
+        ("openat(-100</w>, \"a\", 0x80042 /* O_RDWR|O_CREAT|O_CLOEXEC */, 0600) = \
+            3</w/a>", Op::Open, "/w/a", None, flag::READ | flag::WRITE | flag::CREATE | flag::CLOEXEC, Some(0o600)),
+        ("openat2(AT_FDCWD</w>, \"a\", {flags=O_WRONLY|O_CREAT, mode=0600, resolve=0}, 24) = \
+            3</w/a>", Op::Open, "/w/a", None, flag::WRITE | flag::CREATE, Some(0o600)),
+        ("openat(5</w/d>, \"a\", O_RDONLY|O_DSYNC|O_PATH|O_DIRECTORY) = \
+            3</w/d/a>", Op::Open, "/w/d/a", None, flag::READ | flag::DSYNC | flag::PATH_ONLY | flag::DIRECTORY, None),
+        ("openat(AT_FDCWD</w>, \"d\", O_RDWR|O_TMPFILE, 0600) = \
+            3</w/d/#12>(deleted)", Op::Open, "/w/d", None, flag::READ | flag::WRITE | flag::TMPFILE, Some(0o600)),
         ("creat(\"a\", 0644) = 3</w/a>", Op::Open, "/w/a", None, flag::WRITE | flag::CREATE | flag::TRUNC, Some(0o644)),
         ("stat(\"a\", {st_mode=S_IFREG|0644, st_size=5, ...}) = 0", Op::Stat, "/w/a", None, 0, None),
         ("lstat(\"a\", {st_mode=S_IFLNK|0777, st_size=5, ...}) = 0", Op::Stat, "/w/a", None, flag::NOFOLLOW, None),
-        ("newfstatat(AT_FDCWD</w>, \"a\", {st_mode=S_IFREG|0644, st_size=5, ...}, AT_SYMLINK_NOFOLLOW) = 0", Op::Stat, "/w/a", None, flag::NOFOLLOW, None),
-        ("statx(AT_FDCWD</w>, \"a\", AT_STATX_SYNC_AS_STAT, STATX_ALL, 0x7ffd) = -1 ENOENT (No such file or directory)", Op::Stat, "/w/a", None, 0, None),
+        ("newfstatat(AT_FDCWD</w>, \"a\", {st_mode=S_IFREG|0644, st_size=5, ...}, AT_SYMLINK_NOFOLLOW) = \
+            0", Op::Stat, "/w/a", None, flag::NOFOLLOW, None),
+        ("statx(AT_FDCWD</w>, \"a\", AT_STATX_SYNC_AS_STAT, STATX_ALL, 0x7ffd) = -1 ENOENT (No such file or \
+            directory)", Op::Stat, "/w/a", None, 0, None),
         ("statfs(\"a\", {f_type=EXT2_SUPER_MAGIC}) = 0", Op::StatFs, "/w/a", None, 0, None),
         ("access(\"a\", R_OK|X_OK) = 0", Op::Access, "/w/a", None, 0, Some(5)),
         ("faccessat2(AT_FDCWD</w>, \"a\", W_OK, AT_EACCESS) = 0", Op::Access, "/w/a", None, 0, Some(2)),
@@ -148,23 +164,31 @@ fn path_calls() {
         ("unlinkat(AT_FDCWD</w>, \"a\", 0) = 0", Op::Unlink, "/w/a", None, 0, None),
         ("rename(\"a\", \"/x/b\") = 0", Op::Rename, "/w/a", Some("/x/b"), 0, None),
         ("renameat(5</w/d>, \"a\", AT_FDCWD</w>, \"b\") = 0", Op::Rename, "/w/d/a", Some("/w/b"), 0, None),
-        ("renameat2(AT_FDCWD</w>, \"a\", AT_FDCWD</w>, \"b\", RENAME_NOREPLACE) = 0", Op::Rename, "/w/a", Some("/w/b"), flag::NOREPLACE, None),
-        ("renameat2(AT_FDCWD</w>, \"a\", AT_FDCWD</w>, \"b\", RENAME_EXCHANGE) = 0", Op::Rename, "/w/a", Some("/w/b"), flag::EXCHANGE, None),
+        ("renameat2(AT_FDCWD</w>, \"a\", AT_FDCWD</w>, \"b\", RENAME_NOREPLACE) = \
+            0", Op::Rename, "/w/a", Some("/w/b"), flag::NOREPLACE, None),
+        ("renameat2(AT_FDCWD</w>, \"a\", AT_FDCWD</w>, \"b\", RENAME_EXCHANGE) = \
+            0", Op::Rename, "/w/a", Some("/w/b"), flag::EXCHANGE, None),
         ("link(\"a\", \"b\") = 0", Op::Link, "/w/a", Some("/w/b"), flag::NOFOLLOW, None),
-        ("linkat(AT_FDCWD</w>, \"a\", 5</w/d>, \"b\", AT_SYMLINK_FOLLOW) = 0", Op::Link, "/w/a", Some("/w/d/b"), 0, None),
+        ("linkat(AT_FDCWD</w>, \"a\", 5</w/d>, \"b\", AT_SYMLINK_FOLLOW) = \
+            0", Op::Link, "/w/a", Some("/w/d/b"), 0, None),
         ("symlink(\"../t\", \"a\") = 0", Op::Symlink, "/w/a", Some("../t"), 0, None),
         ("symlinkat(\"/t\", 5</w/d>, \"a\") = 0", Op::Symlink, "/w/d/a", Some("/t"), 0, None),
         ("mknod(\"a\", S_IFREG|0644) = 0", Op::Mknod, "/w/a", None, 0, Some(0o644)),
         ("mknodat(AT_FDCWD</w>, \"a\", S_IFIFO|0600) = 0", Op::Mknod, "/w/a", None, 0, Some(0o600)),
-        ("bind(3<UNIX-STREAM:[7]>, {sa_family=AF_UNIX, sun_path=\"a\"}, 110) = 0", Op::Mknod, "/w/a", None, flag::BOUND, Some(0o777)),
-        ("bind(3<UNIX-STREAM:[7]>, {sa_family=AF_UNIX, sun_path=\"/r/a\"}, 110) = -1 EADDRINUSE (Address already in use)", Op::Mknod, "/r/a", None, flag::BOUND, Some(0o777)),
-        ("bind(3<UNIX-STREAM:[7]>, {sa_family=AF_UNIX, sun_path=\"a\"}, 110) = -1 EINVAL (Invalid argument)", Op::Mknod, "/w/a", None, flag::BOUND | flag::FOREIGN, Some(0o777)),
+        ("bind(3<UNIX-STREAM:[7]>, {sa_family=AF_UNIX, sun_path=\"a\"}, 110) = \
+            0", Op::Mknod, "/w/a", None, flag::BOUND, Some(0o777)),
+        ("bind(3<UNIX-STREAM:[7]>, {sa_family=AF_UNIX, sun_path=\"/r/a\"}, 110) = -1 EADDRINUSE (Address already in \
+            use)", Op::Mknod, "/r/a", None, flag::BOUND, Some(0o777)),
+        ("bind(3<UNIX-STREAM:[7]>, {sa_family=AF_UNIX, sun_path=\"a\"}, 110) = -1 EINVAL (Invalid \
+            argument)", Op::Mknod, "/w/a", None, flag::BOUND | flag::FOREIGN, Some(0o777)),
         ("chmod(\"a\", 04755) = 0", Op::Chmod, "/w/a", None, 0, Some(0o4755)),
         ("fchmodat(AT_FDCWD</w>, \"a\", 0600) = 0", Op::Chmod, "/w/a", None, 0, Some(0o600)),
-        ("fchmodat2(AT_FDCWD</w>, \"a\", 0600, AT_SYMLINK_NOFOLLOW) = 0", Op::Chmod, "/w/a", None, flag::NOFOLLOW, Some(0o600)),
+        ("fchmodat2(AT_FDCWD</w>, \"a\", 0600, AT_SYMLINK_NOFOLLOW) = \
+            0", Op::Chmod, "/w/a", None, flag::NOFOLLOW, Some(0o600)),
         ("lchown(\"a\", 1, 2) = 0", Op::Chown, "/w/a", None, flag::NOFOLLOW, None),
         ("fchownat(AT_FDCWD</w>, \"a\", 1, 2, 0) = 0", Op::Chown, "/w/a", None, 0, None),
-        ("utimensat(AT_FDCWD</w>, \"a\", [...], AT_SYMLINK_NOFOLLOW) = 0", Op::Utimens, "/w/a", None, flag::NOFOLLOW, None),
+        ("utimensat(AT_FDCWD</w>, \"a\", [...], AT_SYMLINK_NOFOLLOW) = \
+            0", Op::Utimens, "/w/a", None, flag::NOFOLLOW, None),
         ("utimes(\"a\", NULL) = 0", Op::Utimens, "/w/a", None, 0, None),
         ("lsetxattr(\"a\", \"\"..., \"\"..., 2, 0) = 0", Op::SetXattr, "/w/a", None, flag::NOFOLLOW, None),
         ("getxattr(\"a\", \"\"..., 0x7f, 20) = -1 ENODATA (No data available)", Op::GetXattr, "/w/a", None, 0, None),
@@ -172,7 +196,8 @@ fn path_calls() {
         ("removexattr(\"a\", \"\"...) = 0", Op::RemoveXattr, "/w/a", None, 0, None),
         ("chdir(\"a\") = 0", Op::Chdir, "/w/a", None, 0, None),
         ("execve(\"a\", [...], 0x7ffe /* 39 vars */) = 0", Op::Exec, "/w/a", None, 0, None),
-        ("execveat(5</w/d>, \"a\", [...], 0x7ffe /* 39 vars */, 0) = -1 ENOEXEC (Exec format error)", Op::Exec, "/w/d/a", None, 0, None),
+        ("execveat(5</w/d>, \"a\", [...], 0x7ffe /* 39 vars */, 0) = -1 ENOEXEC (Exec format \
+            error)", Op::Exec, "/w/d/a", None, 0, None),
         ("chroot(\"a\") = 0", Op::Other, "/w/a", None, 0, None),
         ("name_to_handle_at(AT_FDCWD</w>, \"a\", {handle_bytes=128}, 0x7f, 0) = 0", Op::Other, "/w/a", None, 0, None),
         ("a_call_of_the_future(AT_FDCWD</w>, \"a\", 0x7f) = 0", Op::Other, "/w/a", None, 0, None),
@@ -237,8 +262,8 @@ fn foreign_objects() {
     assert_eq!(row.event.flags & flag::FOREIGN, 0, "a file reached through /proc is a file");
 }
 
-/// Requests of ioctl that make, remove or change files are not modelled; an open for reading alone truncates too; what is written through a
-/// mapping between one msync and the next is reckoned.
+/// Requests of ioctl that make, remove or change files are not modelled; an open for reading alone truncates too; what
+/// is written through a mapping between one msync and the next is reckoned.
 #[test]
 fn what_changes_files_beside_the_common_calls() {
     let import = import(&trace(&[

@@ -22,8 +22,8 @@ fn a_working_directory_that_is_gone_is_itself() {
     assert_eq!(file(7), None, "nothing is below a root that is gone");
 }
 
-/// What was renamed is not known: the file that had its new name is not that any more (torture, seed 149). And two names of one file are not
-/// exchanged: what is mounted stays where it is (seed 105).
+/// What was renamed is not known: the file that had its new name is not that any more (torture, seed 149). And two
+/// names of one file are not exchanged: what is mounted stays where it is (seed 105).
 #[test]
 fn renames_of_the_unknown_and_of_nothing() {
     let rows = rows(&[
@@ -133,8 +133,8 @@ fn the_implied_snapshot_undoes_the_trace() {
     assert_eq!(found, want.map(|(p, n)| (p.to_owned(), n)));
 }
 
-/// A directory of which no call says what it is, and in which the trace makes all the names, was told as a file: nothing could be planned from such
-/// a text, as nothing can be made in a file.
+/// A directory of which no call says what it is, and in which the trace makes all the names, was told as a file:
+/// nothing could be planned from such a text, as nothing can be made in a file.
 #[test]
 fn what_a_name_is_made_in_was_a_directory() {
     let import = import(&trace(&[
@@ -155,7 +155,7 @@ fn the_empty_path_says_nothing_of_the_working_directory() {
     let rows = rows(&[
         r#"newfstatat(AT_FDCWD</tmp/run/v>, "", 0x7ffda15c92d0, 0) = -1 ENOENT (No such file or directory)"#,
         r#"openat(AT_FDCWD</tmp/run/v>, "", O_RDONLY|O_CLOEXEC) = -1 ENOENT (No such file or directory)"#,
-        r#"newfstatat(AT_FDCWD</tmp/run/v>, "/tmp/run/v/lib/site-packages", {st_mode=S_IFDIR|0755, st_size=4096, ...}, 0) = 0"#,
+        r#"newfstatat(AT_FDCWD</tmp/run/v>, "/tmp/run/v/lib/site-packages", {st_mode=S_IFDIR|0755, ...}, 0) = 0"#,
         r#"newfstatat(AT_FDCWD</tmp/run/v>, "lib", {st_mode=S_IFDIR|0755, st_size=4096, ...}, 0) = 0"#,
     ]);
     assert_eq!(rows[0].event.file, rows[1].event.file, "the working directory is still there");
@@ -179,7 +179,8 @@ fn a_removed_working_directory_is_not_taken_for_another() {
     assert_eq!(rows[6].event.file, rows[3].event.file);
 }
 
-/// The kernel replaces only empty directories: where the tree believes otherwise, it was wrong, and must not lose what moved.
+/// The kernel replaces only empty directories: where the tree believes otherwise, it was wrong, and must not lose what
+/// moved.
 #[test]
 fn a_rename_over_the_directory_above_moves_what_it_names() {
     let rows = rows(&[

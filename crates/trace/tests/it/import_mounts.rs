@@ -3,8 +3,8 @@
 use crate::import_common::{import, rows};
 use trace::{Op, flag};
 
-/// Torture in the kernel, seed 7, a million operations: a directory was forgotten with all below it, as a path that led to it by `..`
-/// failed on the way.
+/// Torture in the kernel, seed 7, a million operations: a directory was forgotten with all below it, as a path that led
+/// to it by `..` failed on the way.
 #[test]
 fn enoent_on_the_way_says_nothing_of_where_the_path_leads() {
     let rows = rows(&[
@@ -57,8 +57,8 @@ fn paths_across_bind_mounts_are_translated() {
     assert_eq!((path(15).as_str(), rows[15].event.flags & flag::BY_MOUNT), ("/w/b/own", 0), "unmounted");
 }
 
-/// What is mounted has no name any more: a link leads to it all the same, `..` leads out of it, and it can be unmounted (torture, seeds 48,
-/// 64 and 149).
+/// What is mounted has no name any more: a link leads to it all the same, `..` leads out of it, and it can be unmounted
+/// (torture, seeds 48, 64 and 149).
 #[test]
 fn what_is_mounted_can_lose_its_name() {
     const OK: &str = "{st_mode=S_IFREG|0644, st_size=5, ...}, 0) = 0";
@@ -92,8 +92,8 @@ fn what_is_mounted_can_lose_its_name() {
     assert_eq!(file(17), b, "unmounted by way of the link");
 }
 
-/// Where one stands can be covered: one stays there, and mounts and unmounts concern what covers it. `..` at a root leads to what covers
-/// that, and the root itself does not (torture, roots, seeds 301, 316 and 404).
+/// Where one stands can be covered: one stays there, and mounts and unmounts concern what covers it. `..` at a root
+/// leads to what covers that, and the root itself does not (torture, roots, seeds 301, 316 and 404).
 #[test]
 fn where_one_stands_can_be_covered() {
     const OK: &str = "{st_mode=S_IFDIR|0755, st_size=5, ...}, 0) = 0";
@@ -152,8 +152,8 @@ fn where_one_goes_can_have_lost_its_name() {
     assert_eq!([5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15].map(file), [sub; 11]);
 }
 
-/// Somebody stays in what is unmounted, however much is mounted and unmounted after that: nothing is above it (torture, roots, seeds 912, 913
-/// and 917).
+/// Somebody stays in what is unmounted, however much is mounted and unmounted after that: nothing is above it (torture,
+/// roots, seeds 912, 913 and 917).
 #[test]
 fn who_is_in_what_is_unmounted_stays_there() {
     const STAT: &str = "{st_mode=S_IFDIR|0755, st_size=5, ...}, 0) = 0";

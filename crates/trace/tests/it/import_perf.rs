@@ -28,21 +28,7 @@ fn said(row: &Row) -> (u32, u32, Op, &str, u64, u64, i64) {
     (e.pid, e.tid, e.op, row.path(), e.t_ns, e.dur_ns, e.ret)
 }
 
-const NAMED: &str = r#"     0.000 ( 0.020 ms): cat/7 openat(dfd: CWD, filename: "notes, a: b.txt", flags: RDWR|CREAT|CLOEXEC, mode: IRUSR|IWUSR) = 3
-     0.100 ( 0.010 ms): cat/7 write(fd: 3</wrong/guess>, buf: 0x7f00, count: 100)        = 100
-     0.200 ( 0.010 ms): cat/7 pread64(fd: 3, buf: 0x7f00, count: 50, pos: 10)            = 50
-     0.300 ( 0.010 ms): cat/7 lseek(fd: 3, whence: SET)                                  = 0
-     0.400 (         ): cat/7 read(fd: 3, buf: 0x7f00, count: 4096)                   ...
-     0.450 ( 0.010 ms): cat/7  ... [continued]: read())                                  = 100
-     0.500 ( 0.010 ms): cat/7 read(fd: 9</home/u/was open>, buf: 0x7f00, count: 10)      = 10
-     0.600 ( 0.010 ms): cat/7 renameat2(olddfd: CWD, oldname: "notes, a: b.txt", newdfd: CWD, newname: "/tmp/n", flags: NOREPLACE) = 0
-     0.700 ( 0.010 ms): cat/7 newfstatat(dfd: 3, filename: "", statbuf: 0x7f00, flag: 4096) = 0
-     0.800 ( 0.010 ms): cat/7 close(fd: 3)                                               = 0
-     0.900 ( 0.010 ms): cat/7 unlink(pathname: "/tmp/x")                                 = -1 ENOENT (No such file or directory)
-LOST 12 events!
-     1.000 ( 0.010 ms): cat/7 getpid()                                                   = 7
-     1.100 (         ): cat/7 exit_group(error_code: 3)                                  = ?
-"#;
+const NAMED: &str = include_str!("../data/named.perf");
 
 #[test]
 fn names_and_numbers() {
@@ -210,7 +196,8 @@ fn strace_counts_the_same_calls() {
     let count = |import: &Import| {
         let mut counts = BTreeMap::<Op, (u64, u64)>::new();
         for row in import.rows.iter().filter(|row| row.event.flags & flag::IMPLIED == 0) {
-            // perf is there when the first program has begun, strace a call earlier; strace alone tells how it is waited for.
+            // perf is there when the first program has begun, strace a call earlier; strace alone tells how it is
+            // waited for.
             if ![Op::Exec, Op::Clone].contains(&row.event.op) {
                 let count = counts.entry(row.event.op).or_default();
                 count.0 += 1;
@@ -233,13 +220,14 @@ fn strace_counts_the_same_calls() {
 fn record(dir: &Path, tracer: &str, before: &[&str], behind: &[&str]) -> Option<Vec<u8>> {
     let (work, file) = (dir.join("work"), dir.join(tracer));
     std::fs::create_dir(&work).expect("a directory");
-    // perf hears each processor by itself: of a program that moves between them, returns can stand before their beginnings, and calls be
-    // lost.
+    // perf hears each processor by itself: of a program that moves between them, returns can stand before their
+    // beginnings, and calls be lost.
     let allowed = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let allowed = allowed.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:")).unwrap_or("0").trim();
     let first: String = allowed.chars().take_while(char::is_ascii_digit).collect();
     // perf puts a directory of its own in front of the PATH, in which the shell would look as well.
-    let script = "PATH=/usr/bin:/bin; mkdir a; echo one > a/f; cp a/f a/g; mv a/g a/h; ln a/h a/i; ln -s h a/l; cat a/f; ls -l a; rm -r a";
+    let script = "PATH=/usr/bin:/bin; mkdir a; echo one > a/f; cp a/f a/g; mv a/g a/h; ln a/h a/i; ln -s h a/l; cat \
+        a/f; ls -l a; rm -r a";
     let done = Command::new("taskset")
         .args(["-c", &first, tracer])
         .args(before)

@@ -87,13 +87,14 @@ fn children_wait_until_their_parent_is_known() {
     assert!(import.rows.is_sorted_by_key(|r| r.event.t_ns), "what was kept back keeps its place");
 }
 
-// Torture under strace, seeds 1 and 77: another thread gave the number 3 to another file while vfork ran, and the child's first use
-// of 3 was taken for a file that nobody had opened.
+// Torture under strace, seeds 1 and 77: another thread gave the number 3 to another file while vfork ran, and the
+// child's first use of 3 was taken for a file that nobody had opened.
 #[test]
 fn a_child_has_the_descriptors_of_when_its_clone_began() {
     let import = import(
         "\
-1 1700000000.000001 clone(child_stack=0x7f, flags=CLONE_VM|CLONE_FS|CLONE_FILES|CLONE_SIGHAND|CLONE_THREAD) = 2 <0.000001>
+1 1700000000.000001 clone(child_stack=0x7f, flags=CLONE_VM|CLONE_FS|CLONE_FILES|CLONE_SIGHAND|CLONE_THREAD) = 2 \
+<0.000001>
 1 1700000000.000002 openat(AT_FDCWD</w>, \"old\", O_RDONLY) = 3</w/old> <0.000001>
 1 1700000000.000003 read(3</w/old>, \"\"..., 10) = 10 <0.000001>
 1 1700000000.000004 vfork( <unfinished ...>
@@ -125,7 +126,8 @@ fn a_child_has_the_descriptors_of_when_its_clone_began() {
     assert_eq!(reads, want);
 }
 
-// Torture under strace, seed 1: execve gave the process a table of its own while another process still changed the one they had shared.
+// Torture under strace, seed 1: execve gave the process a table of its own while another process still changed the one
+// they had shared.
 #[test]
 fn a_program_has_the_descriptors_of_when_its_execve_began() {
     let import = import(
@@ -146,8 +148,9 @@ fn a_program_has_the_descriptors_of_when_its_execve_began() {
     assert_eq!(reads, [("/w/old", Some(0)), ("/w/old", Some(10)), ("/w/new", Some(0))]);
 }
 
-// Torture under strace and in the kernel at once, seed 5: the parent's failed pwrite64 made up a description for 14, the child inherited it, and
-// what came into the child over a socket was taken for the same as what came into the parent.
+// Torture under strace and in the kernel at once, seed 5: the parent's failed pwrite64 made up a description for 14,
+// the child inherited it, and what came into the child over a socket was taken for the same as what came into the
+// parent.
 #[test]
 fn a_wrong_argument_does_not_show_that_a_descriptor_is_open() {
     let import = import(
@@ -166,8 +169,8 @@ fn a_wrong_argument_does_not_show_that_a_descriptor_is_open() {
     assert_eq!(found[4], found[3], "what is shown is open");
 }
 
-// Torture under strace and in the kernel at once, seed 5: 3 was opened by a name that is gone, and the file has another name since, which is called
-// the same. That one was forgotten as well, and what was opened by it was a new file.
+// Torture under strace and in the kernel at once, seed 5: 3 was opened by a name that is gone, and the file has another
+// name since, which is called the same. That one was forgotten as well, and what was opened by it was a new file.
 #[test]
 fn a_deleted_name_does_not_take_with_it_the_one_that_was_moved_there() {
     for (moving, other) in [
@@ -199,7 +202,8 @@ fn a_deleted_name_does_not_take_with_it_the_one_that_was_moved_there() {
     }
 }
 
-// Torture under strace, seed 3: 33's parent was known once 22's lines were let go, and 33's later lines overtook its first.
+// Torture under strace, seed 3: 33's parent was known once 22's lines were let go, and 33's later lines overtook its
+// first.
 #[test]
 fn lines_kept_back_stay_in_the_order_of_their_thread() {
     let import = import(
@@ -222,7 +226,8 @@ fn lines_kept_back_stay_in_the_order_of_their_thread() {
     assert_eq!(import.summary.problems, []);
 }
 
-// Torture under strace, seed 1: a directory that was removed while it was the working one was taken for another when it was opened.
+// Torture under strace, seed 1: a directory that was removed while it was the working one was taken for another when it
+// was opened.
 #[test]
 fn a_removed_directory_that_is_opened_again_is_the_same() {
     let import = import(
@@ -243,7 +248,8 @@ fn a_removed_directory_that_is_opened_again_is_the_same() {
     assert_ne!(files[5], files[0]);
 }
 
-// make -j3 by both tracers at once: dup2 of a pipe, which keeps no place while it runs, stood behind the execve that followed it.
+// make -j3 by both tracers at once: dup2 of a pipe, which keeps no place while it runs, stood behind the execve that
+// followed it.
 #[test]
 fn a_call_that_was_kept_back_and_kept_no_place_stands_where_it_returned() {
     let import = import(
@@ -264,7 +270,8 @@ fn a_call_that_was_kept_back_and_kept_no_place_stands_where_it_returned() {
     assert_eq!(import.summary.problems, []);
 }
 
-// Torture under strace, seed 3: of three closes that close_range did, two stood behind later calls of a thread whose lines were kept back.
+// Torture under strace, seed 3: of three closes that close_range did, two stood behind later calls of a thread whose
+// lines were kept back.
 #[test]
 fn the_closes_of_one_call_stand_together() {
     let import = import(
@@ -540,8 +547,8 @@ fn ten_thousand_descriptors_and_a_path_of_a_thousand_components() {
     assert_eq!(import.rows.iter().filter(|r| r.path().len() >= 2000).count(), 3);
 }
 
-/// `rsync -a` over 11,000 files: the paths of a close that waited for its return were ids of a batch that had been handed
-/// over, out of range in the next one or another path there.
+/// `rsync -a` over 11,000 files: the paths of a close that waited for its return were ids of a batch that had been
+/// handed over, out of range in the next one or another path there.
 #[test]
 fn a_close_keeps_its_path_over_batches() {
     for others_after in [0, 40_000] {

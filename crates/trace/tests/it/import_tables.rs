@@ -4,7 +4,8 @@ use crate::import_common::{import, import_with, rows, trace, try_import};
 use trace::strace::ImportOptions;
 use trace::{Op, flag};
 
-/// Torture in the kernel, seed 12, 250,000 operations: a description of which a first call showed nothing never got its file.
+/// Torture in the kernel, seed 12, 250,000 operations: a description of which a first call showed nothing never got its
+/// file.
 #[test]
 fn a_descriptor_shown_late_has_its_file() {
     let calls = [
@@ -21,8 +22,8 @@ fn a_descriptor_shown_late_has_its_file() {
     assert_eq!(first.event.ofd, second.event.ofd, "of one open");
 }
 
-/// A child that ended before the clone returned is gone: another process that gets its number begins with what its own parent has (torture, roots,
-/// seed 1004).
+/// A child that ended before the clone returned is gone: another process that gets its number begins with what its own
+/// parent has (torture, roots, seed 1004).
 #[test]
 fn a_child_that_ended_before_the_clone_returned_is_gone() {
     let text = "\
@@ -48,7 +49,9 @@ fn tables_are_copied_by_fork_and_shared_by_threads() {
 2 1700000000.000003 read(3</w/f>, \"\"..., 10) = 10 <0.000001>
 1 1700000000.000004 read(3</w/f>, \"\"..., 10) = 10 <0.000001>
 2 1700000000.000005 close(3</w/f>) = 0 <0.000001>
-1 1700000000.000006 clone3({flags=CLONE_VM|CLONE_FS|CLONE_FILES|CLONE_SIGHAND|CLONE_THREAD, child_tid=0x7f, exit_signal=0} => {parent_tid=[3]}, 88) = 3 <0.000001>
+1 1700000000.000006 \
+clone3({flags=CLONE_VM|CLONE_FS|CLONE_FILES|CLONE_SIGHAND|CLONE_THREAD, child_tid=0x7f, exit_signal=0} => \
+{parent_tid=[3]}, 88) = 3 <0.000001>
 3 1700000000.000007 read(3</w/f>, \"\"..., 10) = 10 <0.000001>
 3 1700000000.000008 close(3</w/f>) = 0 <0.000001>
 1 1700000000.000009 read(3, 0x7f, 10) = -1 EBADF (Bad file descriptor) <0.000001>

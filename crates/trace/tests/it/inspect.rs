@@ -105,8 +105,8 @@ fn an_empty_trace_is_no_trouble() {
     assert!(json.contains("\"calls\":0") && !json.contains("NaN"));
 }
 
-/// Issue 12: `inspect --latency --json` panicked on two calls of 2^63 ns, whose sum JSON did not take; a run of reads that
-/// reaches past 2^64 bytes overflowed.
+/// Issue 12: `inspect --latency --json` panicked on two calls of 2^63 ns, whose sum JSON did not take; a run of reads
+/// that reaches past 2^64 bytes overflowed.
 #[test]
 fn sums_beyond_64_bits_end_at_the_largest() {
     let mut s = Script { batch: Batch::default() };

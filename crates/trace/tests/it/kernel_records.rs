@@ -1,5 +1,5 @@
-//! The decoder of the kernel recorder's records, on records made by hand and on damaged ones. Whether records are right is judged
-//! elsewhere, by the kernel and by strace (crates/capture/tests).
+//! The decoder of the kernel recorder's records, on records made by hand and on damaged ones. Whether records are right
+//! is judged elsewhere, by the kernel and by strace (crates/capture/tests).
 
 use proptest::prelude::*;
 use trace::kernel::Importer;
@@ -55,8 +55,8 @@ fn fault(records: &mut Vec<u8>, start_ns: u64, dur_ns: u64) {
     wire::append(records, Kind::Fault, 0, |out| fault.write(out));
 }
 
-/// One fault can leave two records, of the window mapped and of the page that was waited for. Their places in the order were one
-/// key, the first was never filled, and all events behind it were held back for ever and lost.
+/// One fault can leave two records, of the window mapped and of the page that was waited for. Their places in the order
+/// were one key, the first was never filled, and all events behind it were held back for ever and lost.
 #[test]
 fn two_records_of_one_moment_hold_nothing_back() {
     let mut records = Vec::new();
@@ -141,8 +141,8 @@ const READ: u32 = 0;
 const WRITE: u32 = 1;
 const CLOSE: u32 = 3;
 
-/// Torture in the kernel, seeds 1 and 2: a description that its sender closed before it arrived over a socket was taken for another, with
-/// another offset, and its file for another once that had no name.
+/// Torture in the kernel, seeds 1 and 2: a description that its sender closed before it arrived over a socket was taken
+/// for another, with another offset, and its file for another once that had no name.
 #[test]
 fn a_description_on_its_way_is_remembered() {
     let mut records = Vec::new();
@@ -169,8 +169,8 @@ fn a_description_from_elsewhere_that_appends_writes_at_the_end() {
     assert_eq!(events.iter().map(|e| e.offset()).collect::<Vec<_>>(), [Some(500), Some(510)]);
 }
 
-/// Torture in the kernel on a loaded machine, whose thread numbers came round: something was told of a thread after its end, which
-/// made it known again; whoever got its number next had its descriptors, directory and mounts.
+/// Torture in the kernel on a loaded machine, whose thread numbers came round: something was told of a thread after its
+/// end, which made it known again; whoever got its number next had its descriptors, directory and mounts.
 #[test]
 fn a_number_used_again_is_another_thread() {
     let mut records = Vec::new();
@@ -212,8 +212,8 @@ fn a_file_is_known_by_its_inode() {
     assert_ne!(events[0].file(), events[2].file());
 }
 
-/// Torture in the kernel, seed 7, a million operations: a file whose path was too long to be told was no file at all, and so was
-/// everything done to it.
+/// Torture in the kernel, seed 7, a million operations: a file whose path was too long to be told was no file at all,
+/// and so was everything done to it.
 #[test]
 fn a_file_whose_path_is_too_long_is_known_by_its_inode() {
     let mut records = Vec::new();
@@ -263,7 +263,8 @@ fn paths(records: &[u8]) -> Vec<String> {
     paths
 }
 
-/// A file told by its directory has the path that the directory has where the record stands: neither an older nor a later one.
+/// A file told by its directory has the path that the directory has where the record stands: neither an older nor a
+/// later one.
 #[test]
 fn a_file_told_by_its_directory_lies_there() {
     let mut records = Vec::new();
@@ -403,10 +404,11 @@ fn any_records() -> impl Strategy<Value = (Vec<u8>, u64)> {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 2000, ..ProptestConfig::default() })]
 
-    /// Ids that are told as directories and as files in each other, in any order: each call is on the path that its id was told by last,
-    /// below what the directory's was then. Held against a table of the paths.
+    /// Ids that are told as directories and as files in each other, in any order: each call is on the path that its id
+    /// was told by last, below what the directory's was then. Held against a table of the paths.
     #[test]
-    fn files_lie_where_their_directories_did(all in proptest::collection::vec((0..6u64, proptest::option::of(0..6u64), 0..9u32), 1..40)) {
+    fn files_lie_where_their_directories_did(all in proptest::collection::vec((0..6u64, proptest::option::of(0..6u64),
+        0..9u32), 1..40)) {
         let mut records = Vec::new();
         start(&mut records);
         let mut table: std::collections::HashMap<u64, Option<String>> = std::collections::HashMap::new();

@@ -47,7 +47,8 @@ import sys, json
 import duckdb
 rows = duckdb.execute('''
     with calls as (select * from read_parquet(?)
-        where op not in (''clone'', ''exit'') and (flags & (1 << 23)) = 0 and (flags & (1 << 22)) = 0 and (flags & (1 << 5)) = 0),
+        where op not in (''clone'', ''exit'') and (flags & (1 << 23)) = 0 and (flags & (1 << 22)) = 0
+            and (flags & (1 << 5)) = 0),
     rows as (select op, * exclude op from calls union all select ''all'', * exclude op from calls)
     select op, count(*), count(*) filter (errno <> 0), sum(dur_ns)::bigint, avg(dur_ns),
         quantile_disc(dur_ns, [0.5, 0.9, 0.99, 0.999]), max(dur_ns), count(running_ns), sum(running_ns)::bigint,

@@ -8,8 +8,8 @@ use trace::{Batch, FileId, OfdId, Op, Snapshot};
 
 type Cell = Option<String>;
 
-/// What a row says in each of its columns that may be null. Columns and fields of [`Row`] are told apart by hand here, so a new one
-/// that is in neither place does not compile.
+/// What a row says in each of its columns that may be null. Columns and fields of [`Row`] are told apart by hand here,
+/// so a new one that is in neither place does not compile.
 fn cells(row: &Row, batch: &Batch) -> BTreeMap<&'static str, Cell> {
     let &Row { seq: _, t_ns: _, dur_ns: _, pid: _, tid: _, op: _, flags: _, errno: _, ret: _, .. } = row;
     let &Row { mode, ofd, ofd2, file, parent, path, path2, caller_dir, caller_dir2, .. } = row;

@@ -126,8 +126,8 @@ fn flipped_bytes_are_noticed_everywhere() {
     }
 }
 
-/// The same without checksums, as for files that other tools wrote: wrong data can go unnoticed then, but nothing may panic
-/// its way out, hang, or eat the memory.
+/// The same without checksums, as for files that other tools wrote: wrong data can go unnoticed then, but nothing may
+/// panic its way out, hang, or eat the memory.
 #[test]
 fn damage_to_unchecked_files_is_survived() {
     let fixture = fixture();
@@ -205,7 +205,8 @@ fn one_file_in_place_of_another_is_a_schema_error() {
     assert!(matches!(error, FileError::Corrupt { .. }), "{error}");
 }
 
-/// Whoever gives a profile up at the last moment finds neither it nor what it grew in; one that stays has its name then, and not before.
+/// Whoever gives a profile up at the last moment finds neither it nor what it grew in; one that stays has its name
+/// then, and not before.
 #[test]
 fn a_profile_that_is_given_up_leaves_nothing() {
     for given_up in [true, false] {

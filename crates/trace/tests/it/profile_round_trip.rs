@@ -11,7 +11,8 @@ use trace::{About, Batch, Call, Op, Snapshot, Target, Via};
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
     #[test]
-    fn arbitrary_profiles_round_trip(batches in batches(), snapshot in snapshot(), rows in prop_oneof![Just(7usize), Just(64), Just(1 << 16)]) {
+    fn arbitrary_profiles_round_trip(batches in batches(), snapshot in snapshot(),
+        rows in prop_oneof![Just(7usize), Just(64), Just(1 << 16)]) {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("w.workload");
         let options = WriterOptions { row_group_rows: rows, ..WriterOptions::default() };

@@ -116,8 +116,8 @@ fn a_tree_read_before_the_run_is_exact() {
     assert_eq!(get("untouched/deep"), None, "a name in a directory the command did not touch");
 }
 
-/// Found by recording javac, which is `/usr/bin/javac`, a link to a link to a program elsewhere: the snapshot had the first link
-/// only, so that a replay knew nothing of the program.
+/// Found by recording javac, which is `/usr/bin/javac`, a link to a link to a program elsewhere: the snapshot had the
+/// first link only, so that a replay knew nothing of the program.
 #[test]
 fn what_a_used_link_leads_to_is_in_the_snapshot() {
     let (_dir, root) = real_tempdir();
@@ -197,8 +197,8 @@ fn what_cannot_be_recorded_is_refused_and_leaves_nothing() {
     assert_eq!(std::fs::read_dir(&root).expect("a directory").count(), 0);
 }
 
-/// The snapshot holds what is in the directories that a run used, wherever they were when it began; the trace leads from there to
-/// the tree on disk.
+/// The snapshot holds what is in the directories that a run used, wherever they were when it began; the trace leads
+/// from there to the tree on disk.
 #[test]
 fn a_recording_leads_to_the_tree_on_disk() {
     let scripts = [

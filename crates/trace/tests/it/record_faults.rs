@@ -1,7 +1,7 @@
 //! What goes wrong in analysis, or with the disk, reaches neither the program nor the spool.
 //!
-//! The analysis of each test is a decoder of its own that panics, fails or loops; the judge is the file that the recorded
-//! program writes, and what a sound analysis makes of the spool afterwards.
+//! The analysis of each test is a decoder of its own that panics, fails or loops; the judge is the file that the
+//! recorded program writes, and what a sound analysis makes of the spool afterwards.
 
 use std::ffi::OsString;
 use std::fs;
@@ -185,7 +185,8 @@ fn an_analysis_that_fails() {
     assert!(matches!(error, AnalysisError::Import(ImportError::NotStrace { .. })), "{error}");
 }
 
-/// The analysis takes its first bytes only when the program has ended. If capture waited for it, both would wait for ever.
+/// The analysis takes its first bytes only when the program has ended. If capture waited for it, both would wait for
+/// ever.
 #[test]
 fn the_program_never_waits_for_the_analysis() {
     let Some(strace) = tracer() else { return };
@@ -325,7 +326,8 @@ fn what_a_tracer_lost_is_in_the_profile() {
     assert!(Reader::open(&options.output).is_ok());
 }
 
-/// A spool that a kill cut anywhere gives the profile of what is whole in it, and one that was left is never written over.
+/// A spool that a kill cut anywhere gives the profile of what is whole in it, and one that was left is never written
+/// over.
 #[test]
 fn a_spool_that_is_there_is_not_touched() {
     let Some(strace) = tracer() else { return };

@@ -235,8 +235,8 @@ fn lengths_are_not_believed() {
     assert!(ended(&[head(2, 1000, &packed, len), packed].concat()).is_err(), "no names");
 }
 
-/// The same name over and over took thousands of bytes for one of the spool's: 58 KB cost an import 2 GB and more. Frames of a spool that is as
-/// repetitive as calls can be are read.
+/// The same name over and over took thousands of bytes for one of the spool's: 58 KB cost an import 2 GB and more.
+/// Frames of a spool that is as repetitive as calls can be are read.
 #[test]
 fn frames_unpack_to_a_multiple_of_the_spool() {
     let dir = tempfile::tempdir().expect("a directory");

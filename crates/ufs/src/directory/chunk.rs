@@ -97,8 +97,8 @@ pub fn name_problem(name: &[u8]) -> Option<&'static str> {
     }
 }
 
-/// The entries of a chunk that have inodes; the first thing wrong with the chunk as an error. `at_byte` is where it is in
-/// the image.
+/// The entries of a chunk that have inodes; the first thing wrong with the chunk as an error. `at_byte` is where it is
+/// in the image.
 pub fn parse_chunk(chunk: &[u8], format: DirFormat, at_byte: u64) -> Result<Vec<DirEntry>, FormatError> {
     let mut entries = Vec::new();
     let mut at = 0;
@@ -170,8 +170,8 @@ fn put_entry(chunk: &mut [u8], at: usize, reclen: u16, format: DirFormat, ino: I
     }
 }
 
-/// Takes the entry at a byte out of a sound chunk: its room goes to the entry before it, or, at the chunk's beginning, it
-/// stays as an entry without an inode (as BSD does it).
+/// Takes the entry at a byte out of a sound chunk: its room goes to the entry before it, or, at the chunk's beginning,
+/// it stays as an entry without an inode (as BSD does it).
 pub fn remove(chunk: &mut [u8], format: DirFormat, entry_at: usize) {
     let mut previous: Option<usize> = None;
     let mut at = 0;

@@ -1,8 +1,8 @@
 //! A directory in memory: its bytes as they are on disk, and what finds names and room in them.
 //!
-//! A new entry goes to the first entry with enough room behind its name; else to the first chunk that has enough in all, which is
-//! compacted; else to a new chunk at the end (`ufs_lookup`, `ufs_direnter2`). Chunks at the end without entries are given up when
-//! the next name is entered.
+//! A new entry goes to the first entry with enough room behind its name; else to the first chunk that has enough in
+//! all, which is compacted; else to a new chunk at the end (`ufs_lookup`, `ufs_direnter2`). Chunks at the end without
+//! entries are given up when the next name is entered.
 
 use super::chunk::{self, DIRBLKSIZ, DirFormat, RawEntry, entry_bytes, fresh_chunk, parse_chunk, remove};
 use crate::{FormatError, Ino};
@@ -224,8 +224,8 @@ impl Directory {
         base as u64
     }
 
-    /// The byte, in a chunk, of an entry with room for `needed` more bytes; entries before it move together if there is none
-    /// yet.
+    /// The byte, in a chunk, of an entry with room for `needed` more bytes; entries before it move together if there is
+    /// none yet.
     fn make_room(&mut self, base: usize, needed: usize) -> usize {
         let format = self.format;
         let mut at = 0;
@@ -491,7 +491,8 @@ mod tests {
             let at = directory.find(&name).unwrap().at;
             directory.leave(&name, at);
         }
-        // The first gap that is large enough; then two gaps of 60 and 60 - 24, and the 8 at the end, hold no 100 together ...
+        // The first gap that is large enough; then two gaps of 60 and 60 - 24, and the 8 at the end, hold no 100
+        // together ...
         enter(&mut directory, b"first gap", 30);
         assert_eq!(directory.find(b"first gap").unwrap().at, 24 + 60);
         assert_eq!(directory.slot(90), Slot::Chunk(0), "compacted");

@@ -60,18 +60,18 @@ pub enum Change {
 
 /// What a file system is besides the operations.
 ///
-/// An operation changes everything in memory at once, and says to the backing what it has changed, at the moment and in the
-/// order in which 4.4BSD writes it: these are the *ordered updates*. What the disk is told of them, and when, is the backing's
-/// alone. FFS writes and waits, or does not (`ffs::integrity`); in LFS all that an operation has changed reaches the disk
-/// together.
+/// An operation changes everything in memory at once, and says to the backing what it has changed, at the moment and in
+/// the order in which 4.4BSD writes it: these are the *ordered updates*. What the disk is told of them, and when, is
+/// the backing's alone. FFS writes and waits, or does not (`ffs::integrity`); in LFS all that an operation has changed
+/// reaches the disk together.
 pub trait Backing: Volume + Sized {
     /// Its inodes.
     type Inode: DiskInode;
     /// What it keeps of an inode besides.
     type Own;
 
-    /// Whether all that an operation changes reaches the disk together, or nothing of it (a log). Otherwise a link is counted
-    /// before there is the name that it is for, so that a crash leaves too many, not too few.
+    /// Whether all that an operation changes reaches the disk together, or nothing of it (a log). Otherwise a link is
+    /// counted before there is the name that it is for, so that a crash leaves too many, not too few.
     const ATOMIC: bool;
 
     // ---- in memory
@@ -119,8 +119,8 @@ pub trait Backing: Volume + Sized {
     /// An inode that holds nothing any more is free for others.
     fn free_inode(&mut self, cx: &mut Cx, ino: Ino);
 
-    /// Block `lbn` of a file, with room for the first `end` bytes of it. What was there of it is in memory if it moved or
-    /// grew.
+    /// Block `lbn` of a file, with room for the first `end` bytes of it. What was there of it is in memory if it moved
+    /// or grew.
     fn balloc(&mut self, cx: &mut Cx, ino: Ino, lbn: u64, end: u32) -> Result<Target, Errno>;
 
     /// Puts the target of a symbolic link in the place of the inode's pointers, if it is short enough; says whether.
@@ -208,8 +208,8 @@ pub trait Backing: Volume + Sized {
     /// A file has the length that it was given.
     fn length_set(&mut self, cx: &mut Cx, ino: Ino);
 
-    /// Pointers of a file are cut: of data only, and only in memory. What is taken from the list is given up; the rest comes
-    /// with [`cut`](Backing::cut).
+    /// Pointers of a file are cut: of data only, and only in memory. What is taken from the list is given up; the rest
+    /// comes with [`cut`](Backing::cut).
     fn pointers_cut(&mut self, _cx: &mut Cx, _ino: Ino, _freed: &mut Vec<Freed>) {}
 
     /// A file has been cut in memory, its length set and its blocks forgotten: it gives up what is in the list and some

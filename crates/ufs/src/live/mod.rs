@@ -1,7 +1,7 @@
 //! The live file system as far as FFS and LFS are one (`sys/ufs/ufs`): names, directories, truncation, attributes.
 //!
-//! Each operation is written once, in the order of 4.4BSD's steps, generic over a [`Backing`]: what a file system is besides.
-//! Where things are allocated, how data is written, and when a change reaches the disk are the backing's.
+//! Each operation is written once, in the order of 4.4BSD's steps, generic over a [`Backing`]: what a file system is
+//! besides. Where things are allocated, how data is written, and when a change reaches the disk are the backing's.
 //! [`volume_operations!`](crate::volume_operations) puts the operations into an implementation of [`kernel::Volume`].
 
 mod backing;

@@ -8,8 +8,8 @@ use crate::{DiskInode as _, FileType};
 use kernel::{Cx, Ino};
 use posix::Errno;
 
-/// Reads a directory as far as looking a name up does: from where the last one was found, round to there, or to the name
-/// (`ufs_lookup`).
+/// Reads a directory as far as looking a name up does: from where the last one was found, round to there, or to the
+/// name (`ufs_lookup`).
 pub(super) fn search<B: Backing>(fs: &mut B, cx: &mut Cx, dir: Ino, found: Option<u32>) -> Result<(), Errno> {
     let directory = fs.directory(dir)?;
     let (len, entries) = (directory.len_bytes(), u64::from(directory.entries()));

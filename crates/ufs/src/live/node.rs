@@ -85,7 +85,8 @@ impl<D: DiskInode, O> Node<D, O> {
         }
     }
 
-    /// The pointers of the indirect block that reaches data from block `first` on; behind the end of the list all are 0.
+    /// The pointers of the indirect block that reaches data from block `first` on; behind the end of the list all are
+    /// 0.
     #[inline]
     pub fn pointers_of_leaf(&self, first: u64) -> &[Pointer] {
         let leaf = self.indirects.as_ref().and_then(|indirects| indirects.leaves.get(&first));

@@ -448,8 +448,8 @@ fn make_directory<B: Backing>(fs: &mut B, cx: &mut Cx, dir: Ino, name: &[u8], ne
     Ok(ino)
 }
 
-/// The operations as methods of an implementation of [`kernel::Volume`], for a [`Backing`]. The types of [`kernel::Volume`] that they
-/// take are in scope where it is used.
+/// The operations as methods of an implementation of [`kernel::Volume`], for a [`Backing`]. The types of
+/// [`kernel::Volume`] that they take are in scope where it is used.
 #[macro_export]
 macro_rules! volume_operations {
     () => {

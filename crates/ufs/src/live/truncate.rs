@@ -1,7 +1,7 @@
 //! Changing a file's length (`ffs_truncate`, `ffs_indirtrunc`, `lfs_truncate`).
 //!
-//! A file's last byte is always in a block, never in a hole: growing allocates it, and so does cutting a file inside a hole.
-//! Where 4.4BSD frees the last block first, blocks are freed in order of the file here.
+//! A file's last byte is always in a block, never in a hole: growing allocates it, and so does cutting a file inside a
+//! hole. Where 4.4BSD frees the last block first, blocks are freed in order of the file here.
 
 use super::backing::Backing;
 use super::files::Files as _;
@@ -71,8 +71,8 @@ fn end_in_block<B: Backing>(fs: &mut B, cx: &mut Cx, ino: Ino, length: u64) -> R
     Ok(())
 }
 
-/// Writes a range block by block: `piece` is told the byte of the file, how many bytes from there, and how many were written before; answers how
-/// many were written. Where a later one fails, those before it stay.
+/// Writes a range block by block: `piece` is told the byte of the file, how many bytes from there, and how many were
+/// written before; answers how many were written. Where a later one fails, those before it stay.
 pub fn write_by_blocks<B: Backing>(
     fs: &mut B,
     cx: &mut Cx,
@@ -93,8 +93,8 @@ pub fn write_by_blocks<B: Backing>(
     Ok(done)
 }
 
-/// After a write that failed when so much was done: the file may have been lengthened for a block that then was not to be
-/// had.
+/// After a write that failed when so much was done: the file may have been lengthened for a block that then was not to
+/// be had.
 fn to_what_is_written<B: Backing>(
     fs: &mut B,
     cx: &mut Cx,

@@ -1,5 +1,5 @@
-//! A reference file system of maps and vectors, and random operations on it and on a live one side by side. The tests of FFS and of
-//! LFS take it in by its path, and say what is theirs ([`Subject`]).
+//! A reference file system of maps and vectors, and random operations on it and on a live one side by side. The tests
+//! of FFS and of LFS take it in by its path, and say what is theirs ([`Subject`]).
 
 #![allow(dead_code, clippy::unwrap_used)]
 
@@ -657,8 +657,8 @@ impl<S: Subject> Run<S> {
         self.disk.as_ref().expect("a case with bytes").lock().unwrap().clone()
     }
 
-    /// Unmounts, has the image checked, compares it with the reference file by file, and mounts again. `false` if there is no room
-    /// for that any more: a log without a cleaner is full some day.
+    /// Unmounts, has the image checked, compares it with the reference file by file, and mounts again. `false` if there
+    /// is no room for that any more: a log without a cleaner is full some day.
     pub fn remount(&mut self) -> bool {
         while !self.orphans.is_empty() {
             self.release_orphan();
@@ -728,8 +728,8 @@ impl<S: Subject> Run<S> {
     }
 }
 
-/// Runs a case in at least `rounds` rounds, of no more than so many operations, each of which ends with every check; with `each`,
-/// every operation does.
+/// Runs a case in at least `rounds` rounds, of no more than so many operations, each of which ends with every check;
+/// with `each`, every operation does.
 fn run<S: Subject>(case: Case<S>, operations: u64, (rounds, most): (u64, u64), each: bool) -> (u64, u64) {
     let rounds = rounds.max(operations / most);
     let mut run = Run::new(case);
@@ -749,8 +749,8 @@ fn run<S: Subject>(case: Case<S>, operations: u64, (rounds, most): (u64, u64), e
     (run.done, run.out_of_space)
 }
 
-/// Runs every case, as many at a time as there are processors; each is on its own and has its own seed. How many operations
-/// there were, and how many of them found no space.
+/// Runs every case, as many at a time as there are processors; each is on its own and has its own seed. How many
+/// operations there were, and how many of them found no space.
 pub fn run_all<S: Subject>(cases: Vec<Case<S>>, operations: u64, rounds: (u64, u64), each: bool) -> (u64, u64) {
     let waiting = Mutex::new(cases.into_iter());
     let next = || waiting.lock().unwrap().next();

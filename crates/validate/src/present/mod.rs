@@ -25,14 +25,15 @@ pub fn validation(title: &str, command: &str, validation: &Validation) -> Docume
         (least, most) => format!("{least} to {most}"),
     };
     document.paragraph(format!(
-        "Each workload was replayed {times} times on each target, in random order (seed {}), and predicted from the target's \
-         system profile{rescaled}. Measured is the median of the replays. An error is predicted less measured, as a share of measured.",
+        "Each workload was replayed {times} times on each target, in random order (seed {}), and predicted from the \
+         target's system profile{rescaled}. Measured is the median of the replays. An error is predicted less \
+         measured, as a share of measured.",
         validation.seed
     ));
     if let Some(precision) = &validation.precision {
         document.paragraph(format!(
-            "Replays went on until half the 95 % interval of their median was {} of it, or for {times} times: {} of {} cells came to that; \
-             the median is {}, the greatest {}.",
+            "Replays went on until half the 95 % interval of their median was {} of it, or for {times} times: {} of {} \
+             cells came to that; the median is {}, the greatest {}.",
             show::share(precision.wanted),
             precision.reached,
             validation.cells.len(),
@@ -47,7 +48,8 @@ pub fn validation(title: &str, command: &str, validation: &Validation) -> Docume
     document
 }
 
-/// What a validation found, without how it was made: totals, errors by target and by call type, rankings, distributions.
+/// What a validation found, without how it was made: totals, errors by target and by call type, rankings,
+/// distributions.
 pub fn found(document: &mut Document, validation: &Validation) {
     document.heading("Totals").table(cells(validation)).plot(scatter(validation));
     document.heading("By target").table(targets(validation)).table(calibration(validation));
@@ -63,7 +65,8 @@ pub fn found(document: &mut Document, validation: &Validation) {
         document.heading("Which states the errors come from");
         if let Some(costs) = validation.looking_costs {
             document.paragraph(format!(
-                "Of replays made for this alone: looking into every call made them {} slower (median), and they are in no other figure.",
+                "Of replays made for this alone: looking into every call made them {} slower (median), and they are in \
+                 no other figure.",
                 show::share(costs)
             ));
         }
@@ -147,8 +150,8 @@ fn state(state: CacheState) -> &'static str {
 fn targets(validation: &Validation) -> Table {
     let mut table = Table::new(
         "targets",
-        "Sizes of the prediction's errors; how often the measured time is inside the 95 % interval; and the noise: the median over the \
-         workloads of the replays' spread.",
+        "Sizes of the prediction's errors; how often the measured time is inside the 95 % interval; and the noise: the \
+         median over the workloads of the replays' spread.",
         &[
             ("Target", "target"),
             ("Workloads", "cells"),
@@ -178,8 +181,8 @@ fn targets(validation: &Validation) -> Table {
 fn calibration(validation: &Validation) -> Table {
     let mut table = Table::new(
         "calibration",
-        "Calibration: the share of measured times inside the prediction's intervals of each level. Levels other than 95 % are those of the \
-         log-normal distribution with the same 95 % interval.",
+        "Calibration: the share of measured times inside the prediction's intervals of each level. Levels other than \
+         95 % are those of the log-normal distribution with the same 95 % interval.",
         &[("Level", "level"), ("Inside", "inside")],
     );
     for at in &validation.calibration {
@@ -206,8 +209,8 @@ fn model_error(validation: &Validation) -> String {
 fn drift(validation: &Validation) -> Table {
     let mut table = Table::new(
         "drift",
-        "How far the targets had moved from their profiles just before the replays: the profile's references, measured again; how many times \
-         as long they took.",
+        "How far the targets had moved from their profiles just before the replays: the profile's references, measured \
+         again; how many times as long they took.",
         &[("Target", "target"), ("Reference", "reference"), ("Median", "median"), ("Least", "least"), ("Most", "most")],
     );
     for target in validation.targets.iter().filter(|target| !target.target.is_empty()) {
@@ -227,9 +230,9 @@ fn drift(validation: &Validation) -> Table {
 fn methods(validation: &Validation) -> Table {
     let mut table = Table::new(
         "methods",
-        "Errors over all cells; rankings over the pairs that the replays tell apart. Regret: how much longer the workloads take on the \
-         target that the method says is fastest than on the fastest, on average. Kendall's tau of each workload's targets, on average, pairs that \
-         the replays do not tell apart among them.",
+        "Errors over all cells; rankings over the pairs that the replays tell apart. Regret: how much longer the \
+         workloads take on the target that the method says is fastest than on the fastest, on average. Kendall's tau \
+         of each workload's targets, on average, pairs that the replays do not tell apart among them.",
         &[
             ("Method", "method"),
             ("Cells", "cells"),
@@ -362,8 +365,8 @@ const CONTEXTS: usize = 20;
 fn contexts(found: &[Context]) -> Table {
     let mut table = Table::new(
         "contexts",
-        "Found by a regression tree over the residuals of all replays made; each call is in one row. The share is that of the sizes of \
-         all rows' errors, those not shown among them.",
+        "Found by a regression tree over the residuals of all replays made; each call is in one row. The share is that \
+         of the sizes of all rows' errors, those not shown among them.",
         &[
             ("State", "state"),
             ("Calls", "calls"),

@@ -27,14 +27,15 @@ const KINDS: [Kind; 2] = [
 const POINTS: usize = 60;
 
 /// Microseconds on a logarithmic axis, in units of time; ticks without a label stay so.
-const LATENCY_LABEL: &str = "!datum.label ? '' : datum.value >= 1e6 ? datum.value / 1e6 + ' s' : datum.value >= 1e3 ? datum.value / 1e3 + ' ms' : \
-                             datum.value >= 1 ? datum.value + ' µs' : round(1e3 * datum.value) + ' ns'";
+const LATENCY_LABEL: &str = "!datum.label ? '' : datum.value >= 1e6 ? datum.value / 1e6 + ' s' : datum.value >= 1e3 ? \
+                             datum.value / 1e3 + ' ms' : datum.value >= 1 ? datum.value + ' µs' : round(1e3 * \
+                             datum.value) + ' ns'";
 
 /// Width and height of one of several panels, pixels.
 const PANEL: (u32, u32) = (285, 200);
 
-/// Stacked bars, predicted over measured, of the cells with the greatest errors. Cells take from milliseconds to hours, so that each is drawn
-/// over its own measured time.
+/// Stacked bars, predicted over measured, of the cells with the greatest errors. Cells take from milliseconds to hours,
+/// so that each is drawn over its own measured time.
 pub(crate) fn beside(validation: &Validation) -> Plot {
     let mut cells: Vec<&Cell> = validation.cells.iter().filter(|cell| cell.measured_ns > 0.0).collect();
     cells.sort_by(|a, b| b.error.abs().total_cmp(&a.error.abs()));
@@ -73,7 +74,8 @@ pub(crate) fn beside(validation: &Validation) -> Plot {
     let spec = json!({
         "$schema": SCHEMA,
         "data": { "values": rows },
-        "facet": { "field": "cell", "type": "nominal", "sort": titles, "title": null, "header": { "labelAnchor": "start" } },
+        "facet": { "field": "cell", "type": "nominal", "sort": titles, "title": null,
+            "header": { "labelAnchor": "start" } },
         "columns": 1,
         "spacing": 6,
         "spec": {
@@ -83,7 +85,8 @@ pub(crate) fn beside(validation: &Validation) -> Plot {
             "encoding": {
                 "y": { "field": "kind", "type": "nominal", "sort": ["predicted", "measured"], "title": null,
                        "axis": { "ticks": false, "domain": false } },
-                "x": { "field": "share", "type": "quantitative", "title": "share of the measured total", "axis": { "format": "%" } },
+                "x": { "field": "share", "type": "quantitative", "title": "share of the measured \
+                    total", "axis": { "format": "%" } },
                 "color": { "field": "call", "type": "nominal", "title": null, "sort": order,
                            "scale": { "domain": order, "range": palette() } },
                 "order": { "field": "rank", "type": "ordinal" },
@@ -98,8 +101,8 @@ pub(crate) fn beside(validation: &Validation) -> Plot {
     };
     Plot {
         title: format!(
-            "Predicted beside measured by call type: {which}, the greatest first. Each call type is the median over the replays, as is \
-             the total, so that a measured bar may end beside 100 %."
+            "Predicted beside measured by call type: {which}, the greatest first. Each call type is the median over \
+             the replays, as is the total, so that a measured bar may end beside 100 %."
         ),
         spec,
     }
@@ -128,8 +131,8 @@ fn call_types<'a>(cells: &[&'a Cell]) -> Vec<&'a str> {
     ops.into_iter().map(|(op, _)| op).collect()
 }
 
-/// Distributions of the latencies of single calls, predicted and measured, of all calls and of the call types that take the most time in each
-/// workload: one workload at a time, a panel for each call type, a colour for each target.
+/// Distributions of the latencies of single calls, predicted and measured, of all calls and of the call types that take
+/// the most time in each workload: one workload at a time, a panel for each call type, a colour for each target.
 pub(crate) fn distributions(validation: &Validation) -> Plot {
     let mut workloads: Vec<&str> = Vec::new();
     let mut targets: Vec<&str> = Vec::new();
@@ -150,7 +153,8 @@ pub(crate) fn distributions(validation: &Validation) -> Plot {
                 let [half, most] = [0.5, 0.99].map(|share| at_most(&points, share));
                 let us: Vec<f64> = points.iter().map(|(ns, _)| ns.max(1.0).round() / 1e3).collect();
                 let share: Vec<f64> = points.iter().map(|(_, share)| *share).collect();
-                rows.push(json!({ "workload": workload, "panel": panel, "rank": rank, "target": target, "kind": kind, "us": us,
+                rows.push(json!({ "workload": workload, "panel": panel, "rank": rank, "target": target, "kind": kind,
+                    "us": us,
                                   "share": share, "half": half, "most": most }));
             }
         };
@@ -203,7 +207,8 @@ pub(crate) fn distributions(validation: &Validation) -> Plot {
             "encoding": {
                 "x": { "field": "us", "type": "quantitative", "title": "latency", "scale": { "type": "log" },
                        "axis": { "tickCount": 5, "labelExpr": LATENCY_LABEL, "labelFlush": false } },
-                "y": { "field": "share", "type": "quantitative", "title": "share of calls", "scale": { "domain": [0, 1] },
+                "y": { "field": "share", "type": "quantitative", "title": "share of calls",
+                    "scale": { "domain": [0, 1] },
                        "axis": { "format": ".0%", "tickCount": 5 } },
                 "order": { "field": "share", "type": "quantitative" },
                 "color": { "field": "target", "type": "nominal", "title": null, "sort": targets,
@@ -215,7 +220,8 @@ pub(crate) fn distributions(validation: &Validation) -> Plot {
             },
         },
     });
-    let title = "Latencies of single calls: share of calls at most so long, predicted and measured, of all calls and of the call types that take the most time.";
+    let title = "Latencies of single calls: share of calls at most so long, predicted and measured, of all calls and \
+        of the call types that take the most time.";
     Plot { title: title.to_owned(), spec }
 }
 
@@ -241,8 +247,9 @@ fn longest<'a>(cells: &[&'a Cell]) -> Vec<(&'a str, f64)> {
     ops
 }
 
-/// The distribution of calls of several types together, as (latency, share of calls at most so long): of each type there are so many, and these
-/// are the latencies at `quantiles`. Between two quantiles the logarithm of the latency is taken to be evenly spread.
+/// The distribution of calls of several types together, as (latency, share of calls at most so long): of each type
+/// there are so many, and these are the latencies at `quantiles`. Between two quantiles the logarithm of the latency is
+/// taken to be evenly spread.
 fn mixed(parts: &[(u64, &[f64])], quantiles: &[f64]) -> Vec<(f64, f64)> {
     let calls: u64 = parts.iter().map(|(calls, _)| calls).sum();
     let mut at: Vec<f64> =

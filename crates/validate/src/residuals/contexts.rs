@@ -1,13 +1,14 @@
 //! Which states the error comes from: a regression tree over the columns of a file of residuals.
 //!
-//! What the tree explains is each call's relative error, predicted less measured over the greater of the two, each call weighted by
-//! that greater one: by time, not by number. So a call that took a hundred times its price counts as much as its time, and cannot
-//! outweigh half a million calls that are each a little too dear. A split is chosen where it lessens the weighted sum of squares
-//! most, which for sums of errors `S` and of weights `W` is `S²/W` of both sides less `S²/W` before (Breiman et al.,
-//! *Classification and Regression Trees*, 1984, chapter 8). Numbers are split at powers of two, words one against all others.
+//! What the tree explains is each call's relative error, predicted less measured over the greater of the two, each call
+//! weighted by that greater one: by time, not by number. So a call that took a hundred times its price counts as much
+//! as its time, and cannot outweigh half a million calls that are each a little too dear. A split is chosen where it
+//! lessens the weighted sum of squares most, which for sums of errors `S` and of weights `W` is `S²/W` of both sides
+//! less `S²/W` before (Breiman et al., *Classification and Regression Trees*, 1984, chapter 8). Numbers are split at
+//! powers of two, words one against all others.
 //!
-//! The tree grows a level at a time, with a pass over the file for each: memory is the sums of the leaves. Nothing is drawn by lot,
-//! and sums run in the order of the file, so that the same file gives the same contexts.
+//! The tree grows a level at a time, with a pass over the file for each: memory is the sums of the leaves. Nothing is
+//! drawn by lot, and sums run in the order of the file, so that the same file gives the same contexts.
 
 use super::read::{ResidualReader, Rows};
 use super::{COLUMNS, Column, Kind, Value};

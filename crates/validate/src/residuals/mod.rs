@@ -1,9 +1,9 @@
 //! Residuals: what each call of a replay took beyond its price, with the state it was made in, as a table.
 //!
-//! A row is a call that was priced or made ([`Row`]), in the order of the trace within each replay. [`write`] makes the file, a batch at
-//! a time; `merge` brings prices and observations together; `read` reads it back; [`contexts`] says which states carry the
-//! error. The columns are one table ([`COLUMNS`]): the writer, the reader and docs/formats.md have the same. What may not live
-//! here: how a call is priced or replayed.
+//! A row is a call that was priced or made ([`Row`]), in the order of the trace within each replay. [`write`] makes the
+//! file, a batch at a time; `merge` brings prices and observations together; `read` reads it back; [`contexts`] says
+//! which states carry the error. The columns are one table ([`COLUMNS`]): the writer, the reader and docs/formats.md
+//! have the same. What may not live here: how a call is priced or replayed.
 
 pub mod contexts;
 mod merge;
@@ -136,7 +136,8 @@ pub struct Column {
 }
 
 macro_rules! columns {
-    ($row:ident, $p:ident, $s:ident; $($name:literal, $kind:ident, $tells:literal, $meaning:literal, $value:expr;)*) => {
+    ($row:ident, $p:ident, $s:ident; $($name:literal, $kind:ident, $tells:literal, $meaning:literal,
+        $value:expr;)*) => {
         &[$(Column {
             name: $name,
             kind: Kind::$kind,
@@ -151,8 +152,8 @@ macro_rules! columns {
     };
 }
 
-/// Every column but [`ENTRIES`], which is a list. The order is that of the file, and that in which contexts that tell as much are
-/// preferred.
+/// Every column but [`ENTRIES`], which is a list. The order is that of the file, and that in which contexts that tell
+/// as much are preferred.
 pub const COLUMNS: &[Column] = columns! { row, p, s;
     "workload", Text, true, "workload", Some(row.source.workload);
     "target", Text, true, "target", Some(row.source.target);
@@ -165,27 +166,33 @@ pub const COLUMNS: &[Column] = columns! { row, p, s;
     "bytes", Count, true, "bytes moved, as traced; 0 of other calls", p.map(|p| p.bytes);
     "predicted_ns", Real, false, "price, nanoseconds; null of a call that has none", p.map(|p| p.ns);
     "stall_ns", Real, true, "of that, waiting for write-back: in no entry", p.map(|p| p.stall_ns);
-    "measured_ns", Count, false, "measured latency, nanoseconds; null of a call that the replay did not make", s.map(|s| s.ns);
+    "measured_ns", Count, false, "measured latency, nanoseconds; null of a call that the replay did not \
+        make", s.map(|s| s.ns);
     "lookups", Count, true, "path components looked up", p.map(|p| p.lookups);
     "lookup_misses", Count, true, "of these, predicted not to be cached", p.map(|p| p.lookup_misses);
-    "cached_bytes", Count, true, "bytes predicted to be read from or written over cached pages", p.and_then(|p| p.cached_bytes);
+    "cached_bytes", Count, true, "bytes predicted to be read from or written over cached \
+        pages", p.and_then(|p| p.cached_bytes);
     "disk_bytes", Count, true, "bytes predicted to be read from disk", p.and_then(|p| p.disk_bytes);
     "new_bytes", Count, true, "bytes written that had no blocks before", p.and_then(|p| p.new_bytes);
     "dirty", Text, true, "what a sync or removal is predicted to find", p.and_then(|p| p.dirty);
     "pattern", Text, true, "of what is predicted to go to disk: first, sequential or random", p.and_then(|p| p.pattern);
-    "file_dirty_pages", Count, true, "dirty pages of the file before the call, as predicted", p.map(|p| p.file_dirty_pages);
+    "file_dirty_pages", Count, true, "dirty pages of the file before the call, as \
+        predicted", p.map(|p| p.file_dirty_pages);
     "dirty_pages", Count, true, "dirty pages of all files, as predicted", p.map(|p| p.dirty_pages);
     "dirty_files", Count, true, "files with dirty pages, as predicted", p.map(|p| p.dirty_files);
     "metadata_changes", Count, true, "changes of names, attributes and lengths since the last commit, as predicted",
         p.map(|p| p.metadata_changes);
     "since_commit_ns", Real, true, "predicted time since the last commit; null before the first",
         p.and_then(|p| p.since_commit_ns);
-    "burst", Count, true, "how many calls of its kind the replay had made in a row, itself among them", s.map(|s| s.burst);
+    "burst", Count, true, "how many calls of its kind the replay had made in a row, itself among \
+        them", s.map(|s| s.burst);
     "previous_op", Text, true, "the call that the replay made before it, in the order of the trace",
         s.and_then(|s| s.previous_op).map(Op::name);
-    "in_flight", Count, true, "calls of the replay under way when it began, itself among them", s.map(|s| u64::from(s.in_flight));
+    "in_flight", Count, true, "calls of the replay under way when it began, itself among \
+        them", s.map(|s| u64::from(s.in_flight));
     "unlike", Truth, true, "its outcome was not the traced one", s.map(|s| s.unlike);
-    "found_cached_bytes", Count, true, "bytes of its range, or of its file, found in memory just before, in whole pages or blocks",
+    "found_cached_bytes", Count, true, "bytes of its range, or of its file, found in memory just before, in whole \
+        pages or blocks",
         s.and_then(|s| s.found).map(|f| f.cached_bytes);
     "found_missing_bytes", Count, true, "the same, not found", s.and_then(|s| s.found).map(|f| f.missing_bytes);
     "found_dirty_bytes", Count, true, "of those found, dirty or being written back",

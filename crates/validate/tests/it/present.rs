@@ -75,7 +75,8 @@ fn predicted_lies_beside_measured_for_the_greatest_errors() {
     let titles = spec["facet"]["sort"].as_array().unwrap();
     assert_eq!((titles.len(), &titles[0]), (12, &json!("+100.0 %: bad on t (4.00 s for 2.00 s)")));
     assert!(!titles.iter().any(|title| title.as_str().unwrap().contains("w0 on")), "no error at all");
-    // What is drawn of a cell is all of it: the shares of the measured bar sum to 1, those of the predicted one to 1 and the error.
+    // What is drawn of a cell is all of it: the shares of the measured bar sum to 1, those of the predicted one to 1
+    // and the error.
     for (kind, whole) in [("measured", 1.0), ("predicted", 2.0)] {
         let of = rows(spec).iter().filter(|row| row["cell"] == titles[0] && row["kind"] == kind);
         let sum: f64 = of.map(|row| row["share"].as_f64().unwrap()).sum();

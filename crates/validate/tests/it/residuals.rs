@@ -87,7 +87,8 @@ fn found(calls: u64, seed: u64, measure: impl Fn(&Row<'_>, f64) -> f64) -> Vec<C
 #[test]
 fn a_dear_entry_is_the_first_context() {
     for seed in [1, 2, 3] {
-        // Cheap calls, half a million nanoseconds in all beside the fsyncs' many: found all the same, as they are four times too dear.
+        // Cheap calls, half a million nanoseconds in all beside the fsyncs' many: found all the same, as they are four
+        // times too dear.
         let found = found(5000, seed, |row, ns| if row.op == Op::Read { ns / 4.0 } else { ns });
         assert_eq!(found[0].conditions[0], "entry is rdc_4096", "{found:#?}");
         assert!(found[0].share > 0.4 && found[0].error_ns > 0.0, "{:?}", found[0]);
@@ -171,7 +172,8 @@ fn the_columns_are_documented() {
     }
 }
 
-/// A file that is read twice: the first read finds nothing in memory, the second all, and so is every page that was written.
+/// A file that is read twice: the first read finds nothing in memory, the second all, and so is every page that was
+/// written.
 #[test]
 fn a_replay_sees_what_the_cache_holds() {
     use posix::{CacheState, Mounted};

@@ -1,11 +1,11 @@
-//! PostMark (Katcher, *PostMark: A New File System Benchmark*, Network Appliance TR3022, 1997): small files as a mail or news server
-//! handles them.
+//! PostMark (Katcher, *PostMark: A New File System Benchmark*, Network Appliance TR3022, 1997): small files as a mail
+//! or news server handles them.
 //!
-//! A pool of files of random size is **created**; **transactions** follow, each of which reads a file or appends to one, and creates a
-//! file or deletes one; what is left is **deleted**. Parameters, defaults, the random numbers and the order in which they are drawn are
-//! those of the program (1.53, as Debian ships it): the same settings give the same files, the same calls in the same order and
-//! the same counts, which a test compares. Times are the clock's, as the program's are, and nothing is synced or dropped between the
-//! phases; caches are dropped before the first.
+//! A pool of files of random size is **created**; **transactions** follow, each of which reads a file or appends to
+//! one, and creates a file or deletes one; what is left is **deleted**. Parameters, defaults, the random numbers and
+//! the order in which they are drawn are those of the program (1.53, as Debian ships it): the same settings give the
+//! same files, the same calls in the same order and the same counts, which a test compares. Times are the clock's, as
+//! the program's are, and nothing is synced or dropped between the phases; caches are dropped before the first.
 //!
 //! Not here: several locations with weights (targets are run side by side instead), and the text that fills the files.
 
@@ -94,7 +94,8 @@ impl Benchmark for Options {
         &self.repeat
     }
 
-    /// Space that it takes at most, in whole blocks of 4 KiB with half a kilobyte of metadata a file: the pool can double.
+    /// Space that it takes at most, in whole blocks of 4 KiB with half a kilobyte of metadata a file: the pool can
+    /// double.
     fn need_bytes(&self) -> u64 {
         u64::from(self.number) * 2 * (u64::from(self.size_high).next_multiple_of(4096) + 512)
     }
@@ -131,8 +132,8 @@ impl Benchmark for Options {
 
     fn what(&self) -> String {
         format!(
-            "PostMark: {} files of {} to {} bytes, {} transactions in blocks of {} and {} bytes (read and write), {}; its seed \
-             is {}. Nothing is synced.",
+            "PostMark: {} files of {} to {} bytes, {} transactions in blocks of {} and {} bytes (read and write), {}; \
+             its seed is {}. Nothing is synced.",
             show::count(self.number.into()),
             show::count(self.size_low.into()),
             show::count(self.size_high.into()),

@@ -2,8 +2,8 @@
 
 use crate::{Phase, Round, TargetResult};
 
-/// The report of the last round as the program would print it: times in whole seconds, at least one. `None` where a phase is
-/// missing.
+/// The report of the last round as the program would print it: times in whole seconds, at least one. `None` where a
+/// phase is missing.
 ///
 /// As in the program, the first line on deleted files gives the number of created ones, and what is read and written is
 /// per second of the whole run.

@@ -1,5 +1,5 @@
-//! What the C library's buffered I/O makes of a program's `fwrite` and `fread` of small blocks (glibc's `_IO_new_file_xsputn` and
-//! `_IO_file_xsgetn`): the calls that reach the file system.
+//! What the C library's buffered I/O makes of a program's `fwrite` and `fread` of small blocks (glibc's
+//! `_IO_new_file_xsputn` and `_IO_file_xsgetn`): the calls that reach the file system.
 
 /// The lengths of the `write` calls for a file written in blocks through a buffer, and closed.
 pub(crate) fn writes(size: u64, block: u64, buffer: u64) -> Vec<u64> {

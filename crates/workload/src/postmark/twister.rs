@@ -1,5 +1,5 @@
-//! The Mersenne Twister MT19937 (Matsumoto and Nishimura, ACM TOMACS 8(1), 1998) with the seeding of its 1999 version, which is what
-//! PostMark draws from: with it the same settings give the same files.
+//! The Mersenne Twister MT19937 (Matsumoto and Nishimura, ACM TOMACS 8(1), 1998) with the seeding of its 1999 version,
+//! which is what PostMark draws from: with it the same settings give the same files.
 
 const WORDS: usize = 624;
 const DISTANCE: usize = 397;

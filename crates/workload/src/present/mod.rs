@@ -83,8 +83,8 @@ pub(crate) fn how(repeat: &Repeat) -> String {
     let warm_up = if repeat.warm_up { ", after a warm-up that is not counted" } else { "" };
     if repeat.rounds == 1 {
         return format!(
-            "One round{warm_up}, without an interval; seed {}. In virtual time every round is like the first; elsewhere take 6 \
-             or more.",
+            "One round{warm_up}, without an interval; seed {}. In virtual time every round is like the first; \
+             elsewhere take 6 or more.",
             repeat.seed
         );
     }

@@ -37,8 +37,8 @@ pub(crate) fn document(result: &BenchResult) -> Document {
 fn phases_table(target: &TargetResult) -> Table {
     let mut table = Table::new(
         "phases",
-        "Time is the median over rounds, with the syncfs where the phase ends with one; calls, files and data are those of the \
-         last round.",
+        "Time is the median over rounds, with the syncfs where the phase ends with one; calls, files and data are \
+         those of the last round.",
         &[
             ("What", "point"),
             ("Phase", "phase"),

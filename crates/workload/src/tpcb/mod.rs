@@ -1,22 +1,23 @@
-//! Transaction processing against disk utilisation (Seltzer et al., *File System Logging Versus Clustering*, USENIX 1995,
-//! section 4: a modified TPC-B).
+//! Transaction processing against disk utilisation (Seltzer et al., *File System Logging Versus Clustering*, USENIX
+//! 1995, section 4: a modified TPC-B).
 //!
-//! A bank's **account file** of about 237 MB (here MiB: scaled for 15 transactions a second) is a B-tree of 4 KiB pages. Its inner pages,
-//! and the branch and teller records, stay in the database's own cache of 8 MB in user space; what is left of the cache
-//! holds leaf pages, least recently used first to go. A **transaction** updates one account at random: its leaf page is read, unless
-//! it is in the cache, and takes the place of another, which has been updated too and is written (4 KiB at a random place);
-//! 50 bytes are appended to the **history file**. One process, which does nothing else. The file system is filled to a wanted utilisation by
-//! one large file beside.
+//! A bank's **account file** of about 237 MB (here MiB: scaled for 15 transactions a second) is a B-tree of 4 KiB
+//! pages. Its inner pages, and the branch and teller records, stay in the database's own cache of 8 MB in user space;
+//! what is left of the cache holds leaf pages, least recently used first to go. A **transaction** updates one account
+//! at random: its leaf page is read, unless it is in the cache, and takes the place of another, which has been updated
+//! too and is written (4 KiB at a random place); 50 bytes are appended to the **history file**. One process, which does
+//! nothing else. The file system is filled to a wanted utilisation by one large file beside.
 //!
 //! The **database log** lies on a second disk, and is left out of the result in the paper. Given a second file system
-//! ([`run_with_logs`](crate::run_with_logs)), a log record is appended and forced there for each transaction, and its time
-//! is in the result; without one there is no log.
+//! ([`run_with_logs`](crate::run_with_logs)), a log record is appended and forced there for each transaction, and its
+//! time is in the result; without one there is no log.
 //!
-//! Transactions a second in **steady state**: windows of transactions are run until the cache is full, the wanted share of the free space
-//! has been written over, and eight windows in a row are alike; then the measured transactions follow.
+//! Transactions a second in **steady state**: windows of transactions are run until the cache is full, the wanted share
+//! of the free space has been written over, and eight windows in a row are alike; then the measured transactions
+//! follow.
 //!
-//! Simplified: inner pages are counted, not searched (what the database computes is a time given in the options, none by default);
-//! accounts are spread evenly over leaf pages; there is no checkpoint.
+//! Simplified: inner pages are counted, not searched (what the database computes is a time given in the options, none
+//! by default); accounts are spread evenly over leaf pages; there is no checkpoint.
 
 mod pool;
 
@@ -60,8 +61,8 @@ pub struct Options {
     pub compute_ns: u64,
     /// Shares of the file system (0 to 1) that are to be in use, a point of the result each; empty: as it is.
     pub utilisations: Vec<f64>,
-    /// How much of the space that is free at the start has to be written over before the state may be called steady: 1 lets a
-    /// log-structured file system come round once, so that its cleaner works.
+    /// How much of the space that is free at the start has to be written over before the state may be called steady: 1
+    /// lets a log-structured file system come round once, so that its cleaner works.
     pub turnover: f64,
     /// Transactions in a window of the warm-up.
     pub window: u64,
@@ -161,8 +162,8 @@ impl Benchmark for Options {
 
     fn what(&self) -> String {
         format!(
-            "Transactions update accounts at random in a file of {}, through a cache of the database's own of {}; {} of them \
-             are measured in steady state. Time is that of the calls.",
+            "Transactions update accounts at random in a file of {}, through a cache of the database's own of {}; {} \
+             of them are measured in steady state. Time is that of the calls.",
             show::bytes(self.account_bytes as f64),
             show::bytes(self.pool_bytes as f64),
             show::count(self.transactions)
@@ -170,7 +171,8 @@ impl Benchmark for Options {
     }
 }
 
-/// Runs the benchmark on one file system, which is called by its target's name; with a second one, the log is written there.
+/// Runs the benchmark on one file system, which is called by its target's name; with a second one, the log is written
+/// there.
 ///
 /// # Errors
 /// As [`crate::run`].
@@ -218,7 +220,8 @@ pub struct WarmUp {
 }
 
 impl Database {
-    /// Makes the account file, fills the file system to a utilisation (`None`: leaves it), and drops the caches. `tag` names the directory.
+    /// Makes the account file, fills the file system to a utilisation (`None`: leaves it), and drops the caches. `tag`
+    /// names the directory.
     ///
     /// # Errors
     /// A call failed; nothing is left of it then.

@@ -1,4 +1,5 @@
-//! The micro-benchmarks of the first log-structured file system: which calls they make, and what they say of their time.
+//! The micro-benchmarks of the first log-structured file system: which calls they make, and what they say of their
+//! time.
 
 use crate::fake::{CLOSE_NS, Fake, OPEN_NS, SYNC_NS, UNLINK_NS};
 use fault::{Fault as _, Kind};

@@ -1,4 +1,5 @@
-//! The sequential benchmark: which calls it makes, in which order, what it says of their time, and what it leaves behind.
+//! The sequential benchmark: which calls it makes, in which order, what it says of their time, and what it leaves
+//! behind.
 
 use crate::fake::{CLOSE_NS, Fake, OPEN_NS, SYNC_NS, UNLINK_NS};
 use fault::{Fault as _, Kind};

@@ -98,7 +98,8 @@ fn the_five_phases_of_andrew() {
     assert!(empty(&fs));
 }
 
-/// Each user's work is what one alone does, and computing is shared: with one processor, twice as many take twice as long.
+/// Each user's work is what one alone does, and computing is shared: with one processor, twice as many take twice as
+/// long.
 #[test]
 fn users_of_andrew_work_side_by_side() {
     let mut fs = Fake::default();

@@ -1,6 +1,8 @@
-//! Sizes drawn without luck: a deck has a card for each of many equal parts of a distribution, and is shuffled when it is used up.
+//! Sizes drawn without luck: a deck has a card for each of many equal parts of a distribution, and is shuffled when it
+//! is used up.
 //!
-//! A few large files hold most bytes; independent draws would leave their number, and with it every published sum, to chance.
+//! A few large files hold most bytes; independent draws would leave their number, and with it every published sum, to
+//! chance.
 
 use crate::model::{Rng, SizeModel, SizeParameters};
 use stats::random::{shuffle, unit};

@@ -1,14 +1,16 @@
-//! Ten months of a research group's home directories: the workload of Smith and Seltzer, *A Comparison of FFS Disk Allocation
-//! Policies* (USENIX 1996), made again.
+//! Ten months of a research group's home directories: the workload of Smith and Seltzer, *A Comparison of FFS Disk
+//! Allocation Policies* (USENIX 1996), made again.
 //!
-//! Their workload came from daily snapshots of a file server and a trace; neither is to be had. What was published of it are its
-//! sums: how full, how many operations, bytes and files, how much of it was modified in the last month. This model has the same
-//! parts and the same sums ([`figures`]); it knows nothing of how file systems lay files out, and was never fitted to that.
+//! Their workload came from daily snapshots of a file server and a trace; neither is to be had. What was published of
+//! it are its sums: how full, how many operations, bytes and files, how much of it was modified in the last month. This
+//! model has the same parts and the same sums ([`figures`]); it knows nothing of how file systems lay files out, and
+//! was never fitted to that.
 //!
-//! **Lasting files** are documents, which stay unless the utilisation curve takes them, and data, which projects keep for weeks. Some
-//! documents are written anew each day. **Short-lived files** come and go between two nights, in sessions of one directory, at
-//! the hour at which that is busiest; they are nearly all of the operations. Files are written whole. As the original's paths are
-//! unknown there is one directory for each allocation group, and each file is in that of its inode's group.
+//! **Lasting files** are documents, which stay unless the utilisation curve takes them, and data, which projects keep
+//! for weeks. Some documents are written anew each day. **Short-lived files** come and go between two nights, in
+//! sessions of one directory, at the hour at which that is busiest; they are nearly all of the operations. Files are
+//! written whole. As the original's paths are unknown there is one directory for each allocation group, and each file
+//! is in that of its inode's group.
 //!
 //! docs/experiments.md has the parameters with their reasons.
 
@@ -321,8 +323,8 @@ impl Model {
         }
     }
 
-    /// Data comes; documents come and go so that use follows the curve. What data adds or takes is made up for slowly, as it is
-    /// in life: by a tenth of what is missing or too much in a day.
+    /// Data comes; documents come and go so that use follows the curve. What data adds or takes is made up for slowly,
+    /// as it is in life: by a tenth of what is missing or too much in a day.
     fn arrive(&mut self, day: u32, ops: &mut Vec<AgingOp>) {
         let busy = self.clock.weekday(day);
         for _ in 0..self.number(self.p.data_per_day * busy) {
@@ -459,7 +461,8 @@ mod tests {
         }
     }
 
-    /// Another way to lose documents changes neither how full it is nor how many files there are, and it does lose others.
+    /// Another way to lose documents changes neither how full it is nor how many files there are, and it does lose
+    /// others.
     #[test]
     fn which_documents_go_is_a_choice_and_nothing_else_changes() {
         let options = Options {

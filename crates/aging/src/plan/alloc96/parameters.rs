@@ -15,19 +15,20 @@ pub const CAPACITY_BYTES: u64 = 510_000_128;
 /// Five parameters are calibrated, each on one published figure; see [`super::figures`].
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Parameters {
-    /// Allocation groups, each with one directory: the original's paths are not known, only its inode numbers. Published.
+    /// Allocation groups, each with one directory: the original's paths are not known, only its inode numbers.
+    /// Published.
     pub groups: u32,
-    /// Use over the days, `[day, share of what users may use]`, straight lines between. Published: 9 % at first, above 70 % most
-    /// of the time, 90 % at most; at the end 59.5 MB are 19 % of what is allocated, which is 72 %. The points between
-    /// are estimates.
+    /// Use over the days, `[day, share of what users may use]`, straight lines between. Published: 9 % at first, above
+    /// 70 % most of the time, 90 % at most; at the end 59.5 MB are 19 % of what is allocated, which is 72 %. The points
+    /// between are estimates.
     pub utilisation: Vec<[f64; 2]>,
     /// Share of the capacity that users may use: the rest is the reserve, 10 % (newfs of 4.4BSD).
     pub usable_share: f64,
 
     /// Documents: sizes. The mean is calibrated on the number of files at the end.
     pub document_size: SizeParameters,
-    /// Documents made a day besides those that the curve asks for. Calibrated, with the next, on the number of files modified in
-    /// the last month.
+    /// Documents made a day besides those that the curve asks for. Calibrated, with the next, on the number of files
+    /// modified in the last month.
     pub documents_per_day: f64,
     /// Documents written anew a day.
     pub rewrites_per_day: f64,
@@ -45,8 +46,9 @@ pub struct Parameters {
     pub short_lived_per_day: f64,
     /// Their sizes. The mean is calibrated on the bytes written.
     pub short_lived_size: SizeParameters,
-    /// Their lifetimes, `[share, median in seconds, standard deviation of the logarithm]`. Estimate: two thirds live for less
-    /// than 30 s (Baker et al., Measurements of a Distributed File System, SOSP 1991, section 4.3), the rest for an hour or so.
+    /// Their lifetimes, `[share, median in seconds, standard deviation of the logarithm]`. Estimate: two thirds live
+    /// for less than 30 s (Baker et al., Measurements of a Distributed File System, SOSP 1991, section 4.3), the rest
+    /// for an hour or so.
     pub short_lived_lifetime: [[f64; 3]; 2],
     /// Short-lived files come in sessions of one directory: mean number. Estimate.
     pub session_files: f64,
@@ -65,8 +67,8 @@ pub struct Parameters {
     pub weekdays: [f64; 7],
 }
 
-/// Standard deviation of the logarithm of file sizes. Estimate, between the surveys of the time and 2.46 of Agrawal et al. (FAST
-/// 2009).
+/// Standard deviation of the logarithm of file sizes. Estimate, between the surveys of the time and 2.46 of Agrawal et
+/// al. (FAST 2009).
 const SIZE_SIGMA: f64 = 2.2;
 
 /// The largest file as a share of the capacity. Estimate: about 10 MB.

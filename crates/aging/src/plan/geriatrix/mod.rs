@@ -1,9 +1,10 @@
 //! Geriatrix profiles: fill, then churn until the ages, sizes and depths of the files are those of the profile.
 //!
-//! After Kadekodi, Nagarajan, Ganger and Gibson, *Geriatrix: Aging what you see and what you don't see* (USENIX ATC 2018). Their
-//! program corrects the distributions operation by operation and stops when a test is passed. Here the creations that are to
-//! stay are chosen beforehand ([`schedule`]), so that the run ends at the profile's ages, and each creation fills the size and the
-//! depth that the live files lack most, so that sizes and depths hold all along and utilisation does not drift.
+//! After Kadekodi, Nagarajan, Ganger and Gibson, *Geriatrix: Aging what you see and what you don't see* (USENIX ATC
+//! 2018). Their program corrects the distributions operation by operation and stops when a test is passed. Here the
+//! creations that are to stay are chosen beforehand ([`schedule`]), so that the run ends at the profile's ages, and
+//! each creation fills the size and the depth that the live files lack most, so that sizes and depths hold all along
+//! and utilisation does not drift.
 
 pub mod profile;
 pub mod schedule;
@@ -240,8 +241,9 @@ impl<'a> Run<'a> {
         NodeId(self.next_node - 1)
     }
 
-    /// Makes the tree: at each depth as many directories as the profile says (at least one on the way to deeper ones), each in a
-    /// random one of the depth above. Geriatrix puts them all into the first directory above, which keeps no tree apart.
+    /// Makes the tree: at each depth as many directories as the profile says (at least one on the way to deeper ones),
+    /// each in a random one of the depth above. Geriatrix puts them all into the first directory above, which keeps no
+    /// tree apart.
     fn directories(&mut self) -> Result<(), PlanError> {
         let deepest = self.depths.last().map_or(0, |d| d.0);
         let mut above = vec![NodeId::ROOT];
@@ -378,8 +380,8 @@ fn meta(profile: &Profile, options: &Options, sizes: &Sizes, schedule: &Schedule
     let churn_bytes = sizes.mean_bytes * schedule.churn as f64;
     let turnovers = churn_bytes / alive_bytes.max(1.0);
     let mut description = format!(
-        "Geriatrix profile {}: filled to {:.1} % with {} files of {:.0} bytes on average, then {} files created and deleted \
-         ({turnovers:.2} times the bytes alive).",
+        "Geriatrix profile {}: filled to {:.1} % with {} files of {:.0} bytes on average, then {} files created and \
+         deleted ({turnovers:.2} times the bytes alive).",
         profile.name,
         options.fill * 100.0,
         schedule.fill,
@@ -389,7 +391,8 @@ fn meta(profile: &Profile, options: &Options, sizes: &Sizes, schedule: &Schedule
     if sizes.left_out > 0.0 {
         let largest = sizes.bytes.last().copied().unwrap_or(0);
         description.push_str(&format!(
-            " Sizes above {largest} bytes are left out: with {:.4} % of the profile's files, they do not fit this capacity.",
+            " Sizes above {largest} bytes are left out: with {:.4} % of the profile's files, they do not fit this \
+             capacity.",
             sizes.left_out * 100.0
         ));
     }

@@ -1,6 +1,7 @@
 //! Reading a Geriatrix profile: three text files of weights by age, size and depth.
 //!
-//! Each file is a count line and that many rows; whatever follows (the published ones explain their format there) is ignored.
+//! Each file is a count line and that many rows; whatever follows (the published ones explain their format there) is
+//! ignored.
 
 use crate::format::Input;
 use crate::plan::PlanError;

@@ -1,8 +1,9 @@
-//! How much churn it takes until the ages of the files are those asked for, and which of the files created on the way stay.
+//! How much churn it takes until the ages of the files are those asked for, and which of the files created on the way
+//! stay.
 //!
-//! Geriatrix counts age in operations: the file system's age, from its first file on, is the profile's oldest age, and a class of
-//! ages is a window of creations (Kadekodi et al., USENIX ATC 2018, section 4). A window must hold at least as many creations as files
-//! of that age are wanted; that alone decides how long the churn must go on.
+//! Geriatrix counts age in operations: the file system's age, from its first file on, is the profile's oldest age, and
+//! a class of ages is a window of creations (Kadekodi et al., USENIX ATC 2018, section 4). A window must hold at least
+//! as many creations as files of that age are wanted; that alone decides how long the churn must go on.
 
 use super::profile::AgeRow;
 use crate::fit;
@@ -47,7 +48,8 @@ impl Schedule {
         Schedule { fill, churn, created, kept, ks }
     }
 
-    /// The shortest churn after which the ages are within `ks`; the best within `churn_max` creations where there is none.
+    /// The shortest churn after which the ages are within `ks`; the best within `churn_max` creations where there is
+    /// none.
     pub fn converging(ages: &[AgeRow], fill: u64, ks: f64, churn_max: u64) -> Schedule {
         let good = |churn| Schedule::new(ages, fill, churn).ks <= ks;
         if !good(churn_max) {

@@ -70,7 +70,8 @@ impl Repository {
     fn command(&self) -> Command {
         let mut command = Command::new("git");
         command.arg("-C").arg(&self.path).args(["-c", "core.quotePath=false", "--no-pager"]);
-        // Neither the user's language nor hooks of the environment may change what is printed or where it is looked for.
+        // Neither the user's language nor hooks of the environment may change what is printed or where it is looked
+        // for.
         command.env("LC_ALL", "C").env("GIT_OPTIONAL_LOCKS", "0");
         for name in ["GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_OBJECT_DIRECTORY", "GIT_EXTERNAL_DIFF"] {
             command.env_remove(name);
@@ -245,8 +246,8 @@ impl Drop for Log<'_> {
     }
 }
 
-/// Lengths of objects, asked a few hundred at a time: so many questions and answers fit into the pipes, and neither side waits for
-/// the other for ever.
+/// Lengths of objects, asked a few hundred at a time: so many questions and answers fit into the pipes, and neither
+/// side waits for the other for ever.
 pub(super) struct Sizes<'a> {
     repository: &'a Repository,
     child: Child,

@@ -1,9 +1,9 @@
 //! A plan from the history of a local git repository: a checkout that follows a branch, commit by commit.
 //!
-//! Each commit of the branch (first parents only, so that the states follow each other) is committed at its time: its new objects are
-//! written loose, index, branch and log are brought up to date, and the files that it changes are replaced as git checkout does it:
-//! unlinked and made anew; directories that lose their last file are removed. Loose objects are packed when there are many.
-//! The program `git` reads the repository; nothing is modified.
+//! Each commit of the branch (first parents only, so that the states follow each other) is committed at its time: its
+//! new objects are written loose, index, branch and log are brought up to date, and the files that it changes are
+//! replaced as git checkout does it: unlinked and made anew; directories that lose their last file are removed. Loose
+//! objects are packed when there are many. The program `git` reads the repository; nothing is modified.
 
 mod history;
 mod store;

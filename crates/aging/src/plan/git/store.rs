@@ -1,8 +1,9 @@
 //! git's own files: loose objects, packs, the index, the branch and its log.
 //!
-//! What is known of an object is its length, and its stored length where git stores it whole; of objects stored as differences the
-//! compressed length is taken to be the mean share that whole ones have. Lengths of trees, commits and of the index follow from
-//! their formats (gitformat-index(5), gitformat-pack(5)); names of trees are made up, as they do not matter.
+//! What is known of an object is its length, and its stored length where git stores it whole; of objects stored as
+//! differences the compressed length is taken to be the mean share that whole ones have. Lengths of trees, commits and
+//! of the index follow from their formats (gitformat-index(5), gitformat-pack(5)); names of trees are made up, as they
+//! do not matter.
 
 use super::history::Object;
 use super::worktree::Tree;
@@ -125,7 +126,8 @@ impl Store {
             }
         }
         for (path, _) in loose {
-            // git leaves the directories that lose their last object to its next clean-up of them, which is part of this.
+            // git leaves the directories that lose their last object to its next clean-up of them, which is part of
+            // this.
             tree.unlink(&path)?;
             if let Some(slash) = memchr::memrchr(b'/', &path) {
                 tree.remove_empty(&path[..slash])?;

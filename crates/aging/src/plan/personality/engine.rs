@@ -1,8 +1,9 @@
 //! Making the operations of a personality, day by day.
 //!
-//! Every file gets its time of death when it is made, from its stream's lifetimes. A day's arrivals are as many as make up for the bytes
-//! that die on it and for the way the utilisation curve takes; so lifetimes are kept, and the curve is too. Only where an
-//! arrival would go over the curve are the files that are due next deleted before their time, which is counted.
+//! Every file gets its time of death when it is made, from its stream's lifetimes. A day's arrivals are as many as make
+//! up for the bytes that die on it and for the way the utilisation curve takes; so lifetimes are kept, and the curve is
+//! too. Only where an arrival would go over the curve are the files that are due next deleted before their time, which
+//! is counted.
 
 use super::books::Books;
 use super::population::{File, FileRef, Population};

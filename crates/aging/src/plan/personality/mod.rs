@@ -1,7 +1,7 @@
 //! Statistical personalities: kinds of use (home directories, a mail spool, a build server, ...) as distributions.
 //!
-//! A personality is a TOML file ([`spec`]), those that come with fsage among them ([`builtin`]); each of its parameters names its source.
-//! docs/planning.md explains them. [`plan`] turns one into an aging workload.
+//! A personality is a TOML file ([`spec`]), those that come with fsage among them ([`builtin`]); each of its parameters
+//! names its source. docs/planning.md explains them. [`plan`] turns one into an aging workload.
 
 mod books;
 pub mod builtin;

@@ -102,7 +102,8 @@ fn created(engine: &Engine<'_>, add: &mut impl FnMut(&str, f64, u64, &str)) {
     }
 }
 
-/// Files created in the first half of the time, which have at least the other half to die in: lifetimes up to that long.
+/// Files created in the first half of the time, which have at least the other half to die in: lifetimes up to that
+/// long.
 fn lifetimes(engine: &Engine<'_>, days: u32, add: &mut impl FnMut(&str, f64, u64, &str)) {
     let books = &engine.books.streams;
     let cohort: u64 = books.iter().map(|s| s.cohort).sum();

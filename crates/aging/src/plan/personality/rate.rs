@@ -1,8 +1,8 @@
 //! How busy a personality is, and how much shorter its lasting files must live for the churn asked for.
 //!
-//! In equilibrium (Little's law) the bytes alive are the bytes that arrive per day times how long they stay. Given the lifetimes and the
-//! utilisation, the churn follows; given another churn, the lasting lifetimes are divided, and the updates multiplied, by one factor:
-//! the pace.
+//! In equilibrium (Little's law) the bytes alive are the bytes that arrive per day times how long they stay. Given the
+//! lifetimes and the utilisation, the churn follows; given another churn, the lasting lifetimes are divided, and the
+//! updates multiplied, by one factor: the pace.
 
 use super::spec::{Personality, Stream, Write};
 use super::time::Curve;

@@ -30,7 +30,8 @@ pub struct Personality {
     /// A published size distribution that the live files are held against besides their own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reference: Option<Reference>,
-    /// Where each parameter comes from, by its name (`stream.documents.size`) or a beginning of it. `[estimate]` marks ours.
+    /// Where each parameter comes from, by its name (`stream.documents.size`) or a beginning of it. `[estimate]` marks
+    /// ours.
     pub sources: BTreeMap<String, String>,
 }
 

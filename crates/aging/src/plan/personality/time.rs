@@ -27,8 +27,8 @@ impl Curve {
         }
     }
 
-    /// Moments between two days at which it is to be followed where it falls: from one to the next it falls by `step` at most, on
-    /// each of its lines by equal parts, however steep that line and however short.
+    /// Moments between two days at which it is to be followed where it falls: from one to the next it falls by `step`
+    /// at most, on each of its lines by equal parts, however steep that line and however short.
     pub fn falls(&self, from: f64, to: f64, step: f64) -> Vec<f64> {
         let inside = self.points.iter().map(|p| p[0]).filter(|day| *day > from && *day < to);
         let (mut moments, mut begin) = (Vec::new(), from);

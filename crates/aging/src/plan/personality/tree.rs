@@ -144,8 +144,9 @@ impl Tree {
         there == 0 || (level == depth && full)
     }
 
-    /// The parent of a new directory at a level: each of the level above with a probability proportional to its subdirectories plus
-    /// two (the generative model of Agrawal et al., FAST 2007, section 4, here with the level given).
+    /// The parent of a new directory at a level: each of the level above with a probability proportional to its
+    /// subdirectories plus two (the generative model of Agrawal et al., FAST 2007, section 4, here with the level
+    /// given).
     fn parent_at(&self, level: usize, rng: &mut Rng) -> Dir {
         let Kind::Growing { levels, .. } = &self.kind else { return Dir(0) };
         let above = level.checked_sub(1).and_then(|l| levels.get(l)).map_or(&[][..], |l| l);
@@ -208,7 +209,8 @@ impl Tree {
         }
     }
 
-    /// Files alive by depth (but for those in trees of their own), and the shares wanted: `None` where the layout is fixed.
+    /// Files alive by depth (but for those in trees of their own), and the shares wanted: `None` where the layout is
+    /// fixed.
     pub fn depths(&self) -> Option<(Vec<f64>, Vec<f64>)> {
         let Kind::Growing { depths, .. } = &self.kind else { return None };
         let have = depths.have().iter().map(|n| f64::from(*n)).collect();

@@ -1,10 +1,10 @@
 //! A plan from a workload profile: a trace run again and again, in several copies, until the simulated days are over.
 //!
-//! Each copy of the workload has a directory of its own. A copy runs its script (what the trace changed, `script`) so many times,
-//! either each time on a fresh tree of its own, the oldest trees being removed whole when the file system would grow too full
-//! ([`Again::Fresh`]: builds, releases, containers); or always on the same tree, which is put back to its initial state before each
-//! further run ([`Again::Same`]: a checkout that is cleaned and built again). The copies take turns by time, each begun at a
-//! random time of the first run.
+//! Each copy of the workload has a directory of its own. A copy runs its script (what the trace changed, `script`) so
+//! many times, either each time on a fresh tree of its own, the oldest trees being removed whole when the file system
+//! would grow too full ([`Again::Fresh`]: builds, releases, containers); or always on the same tree, which is put back
+//! to its initial state before each further run ([`Again::Same`]: a checkout that is cleaned and built again). The
+//! copies take turns by time, each begun at a random time of the first run.
 
 mod names;
 pub(super) mod script;
@@ -359,8 +359,8 @@ impl Stage<'_> {
         self.remove(stand.root, t_ns)
     }
 
-    /// Puts a tree back to its initial state: what the run made is removed, what it removed is made, what it changed is written anew; what it
-    /// moved is moved back.
+    /// Puts a tree back to its initial state: what the run made is removed, what it removed is made, what it changed is
+    /// written anew; what it moved is moved back.
     fn restore(&mut self, stand: &mut Stand, t_ns: u64) -> Result<(), PlanError> {
         let mut initial: Vec<Option<&Initial>> = vec![None; stand.nodes.len()];
         for node in &self.script.initial {

@@ -16,7 +16,8 @@ pub(super) enum Walk {
     Nowhere,
 }
 
-/// The tree, with where each object is: several places for hard links, none once it is gone. The first is the one that is planned.
+/// The tree, with where each object is: several places for hard links, none once it is gone. The first is the one that
+/// is planned.
 pub(super) struct Names {
     pub(super) tree: Tree<Vec<Place>>,
 }
@@ -91,7 +92,8 @@ impl Names {
         }
     }
 
-    /// Follows an absolute path. Directories on the way that are not known are made as in [`directory`](Names::directory).
+    /// Follows an absolute path. Directories on the way that are not known are made as in
+    /// [`directory`](Names::directory).
     pub(super) fn walk(&mut self, path: &[u8], follow: bool) -> Walk {
         match self.walk_implying(path, follow, false) {
             // What a link of unknown target stands for at the end of a path is told by the link.
@@ -101,7 +103,8 @@ impl Names {
         }
     }
 
-    /// Makes directories of which nothing is known; `whole`: what the path ends at is one too. What has lost its name is not there.
+    /// Makes directories of which nothing is known; `whole`: what the path ends at is one too. What has lost its name
+    /// is not there.
     fn walk_implying<'p>(&mut self, path: &'p [u8], follow: bool, whole: bool) -> tree::Walk<'p, Node> {
         self.tree.walk_making(path, follow, |tree, dir, name, last| {
             if (last && !whole) || tree.is_absent(dir, name) {

@@ -1,8 +1,9 @@
 //! A traced workload as operations on a tree of its own: its script.
 //!
-//! Successful calls that change something are kept: files and directories made, written, truncated, renamed and removed, and
-//! fsync; reads where they are asked for. Of the names that were there, those are in the script's initial tree that the
-//! workload changes (or reads, where that is kept), or that are in a directory in which it changes something; with the directories above them.
+//! Successful calls that change something are kept: files and directories made, written, truncated, renamed and
+//! removed, and fsync; reads where they are asked for. Of the names that were there, those are in the script's initial
+//! tree that the workload changes (or reads, where that is kept), or that are in a directory in which it changes
+//! something; with the directories above them.
 
 use super::names::{Names, Walk};
 use crate::OpKind;

@@ -121,8 +121,9 @@ impl Matching {
     }
 }
 
-/// Whether two inodes of one number are the same file. With generations that is known. Without (symbolic links, file systems that have
-/// none) it is taken to be so if the kind is the same and it kept its place, or its length and modification time.
+/// Whether two inodes of one number are the same file. With generations that is known. Without (symbolic links, file
+/// systems that have none) it is taken to be so if the kind is the same and it kept its place, or its length and
+/// modification time.
 fn same(was: &Inode, is: &Inode, stayed: impl Fn() -> bool) -> bool {
     if was.kind != is.kind {
         return false;

@@ -30,14 +30,14 @@ impl SeriesEvidence {
         evidence
     }
 
-    /// The share of growing files that are appended to. A file that is written anew is as likely to be shorter than before as longer: so as many of
-    /// those that grew were rewritten as shrank.
+    /// The share of growing files that are appended to. A file that is written anew is as likely to be shorter than
+    /// before as longer: so as many of those that grew were rewritten as shrank.
     pub(super) fn append_share(&self) -> f64 {
         if self.grew == 0 { 0.0 } else { self.grew.saturating_sub(self.shrank) as f64 / self.grew as f64 }
     }
 
-    /// Adds what two snapshots tell. `born_ns` (by index of the first): when each inode was first seen to have changed, and whether
-    /// that was its birth.
+    /// Adds what two snapshots tell. `born_ns` (by index of the first): when each inode was first seen to have changed,
+    /// and whether that was its birth.
     pub(super) fn watch(&mut self, a: &View, b: &View, matching: &Matching, born: &[Option<(i64, bool)>]) {
         let (from_ns, to_ns) = (a.snapshot.meta.taken_ns, b.snapshot.meta.taken_ns);
         let mut taken: FxHashMap<(u32, &[u8]), i64> = FxHashMap::default();

@@ -3,12 +3,13 @@
 //! Times are simulated nanoseconds of the plan, within the interval. The rules, each with what a snapshot shows of it:
 //!
 //! * A new inode is made at its change time; a new directory no later than the first thing made in it.
-//! * An inode that is gone was removed: just before its number is used again, or its name taken; with the rest of the tree where its
-//!   directory is gone too; else at a time drawn from the lifetime model, no later than the last change of its directory.
-//! * A directory's modification time is that of the last name made or removed in it: where nothing was made in it and no move explains
-//!   the time, the last removal in that directory happened then.
-//! * Another length or modification time means that the contents changed, at the modification time if that lies in the interval, else at
-//!   the change time. A new change time alone is a change of attributes, and no step.
+//! * An inode that is gone was removed: just before its number is used again, or its name taken; with the rest of the
+//!   tree where its directory is gone too; else at a time drawn from the lifetime model, no later than the last change
+//!   of its directory.
+//! * A directory's modification time is that of the last name made or removed in it: where nothing was made in it and
+//!   no move explains the time, the last removal in that directory happened then.
+//! * Another length or modification time means that the contents changed, at the modification time if that lies in the
+//!   interval, else at the change time. A new change time alone is a change of attributes, and no step.
 //! * The same inode under another name was renamed at its change time.
 
 use super::Changes;
@@ -98,7 +99,8 @@ pub(super) struct Interval {
     pub(super) steps: Vec<Step>,
     /// The first of each pair must be done before the second.
     pub(super) before: Vec<(u32, u32)>,
-    /// Moves of directories. Where there are several they are set aside first, so that no order of moves can put one into itself.
+    /// Moves of directories. Where there are several they are set aside first, so that no order of moves can put one
+    /// into itself.
     pub(super) directory_moves: Vec<u32>,
     pub(super) tally: Tally,
 }
@@ -332,8 +334,8 @@ impl Between<'_> {
         self.leave(out, arrival, &taken, &top, &at_ns);
     }
 
-    /// The time of everything removed on its own; `top` is filled in: for every name that is gone, the topmost directory that is gone with
-    /// it (itself where its directory stays).
+    /// The time of everything removed on its own; `top` is filled in: for every name that is gone, the topmost
+    /// directory that is gone with it (itself where its directory stays).
     fn times_of_removal(
         &self,
         random: &mut Xoshiro256PlusPlus,
@@ -411,7 +413,8 @@ impl Between<'_> {
         (self.matching.before_of(b) == NONE).then_some(b)
     }
 
-    /// A time for a removal of which nothing is known: by the age of the file (of a directory: of the first file in it).
+    /// A time for a removal of which nothing is known: by the age of the file (of a directory: of the first file in
+    /// it).
     fn draw(&self, a: u32, directory: u32, random: &mut Xoshiro256PlusPlus) -> i64 {
         let u = unit(random);
         // Nothing was removed from the directory after its last change.

@@ -1,12 +1,13 @@
 //! How long files live, estimated from what snapshots show of it, and deletion times drawn from that.
 //!
-//! A file seen at one snapshot and gone at the next died somewhere between. The published method deletes it at a uniformly random
-//! time; but files that are young when they are last seen die soon. The model is a hazard (deaths per file and nanosecond of age)
-//! that is constant within each bin of age, the bins growing in width. Observations are censored: a death is known to a window of
-//! ages, a survivor only to have outlived one. The hazard of greatest likelihood is found by expectation-maximisation
-//! (Turnbull, *The Empirical Distribution Function with Arbitrarily Grouped, Censored and Truncated Data*, J. R. Stat. Soc. B
-//! 38, 1976, with constant hazard within bins in place of point masses). Files are at risk only from the age at which they
-//! were first seen, so those that never lived to see a snapshot bias nothing.
+//! A file seen at one snapshot and gone at the next died somewhere between. The published method deletes it at a
+//! uniformly random time; but files that are young when they are last seen die soon. The model is a hazard (deaths per
+//! file and nanosecond of age) that is constant within each bin of age, the bins growing in width. Observations are
+//! censored: a death is known to a window of ages, a survivor only to have outlived one. The hazard of greatest
+//! likelihood is found by expectation-maximisation (Turnbull, *The Empirical Distribution Function with Arbitrarily
+//! Grouped, Censored and Truncated Data*, J. R. Stat. Soc. B 38, 1976, with constant hazard within bins in place of
+//! point masses). Files are at risk only from the age at which they were first seen, so those that never lived to see a
+//! snapshot bias nothing.
 
 use std::collections::BTreeMap;
 
@@ -170,8 +171,8 @@ pub struct Lifetimes {
 }
 
 impl Lifetimes {
-    /// The age at death of a file that died at an age after `low_ns` and up to `high_ns`; `u` is uniform in 0 to 1. Where nothing is known of
-    /// deaths at these ages, every age is as likely.
+    /// The age at death of a file that died at an age after `low_ns` and up to `high_ns`; `u` is uniform in 0 to 1.
+    /// Where nothing is known of deaths at these ages, every age is as likely.
     pub fn death_in(&self, low_ns: f64, high_ns: f64, u: f64) -> f64 {
         let rate = |bin: usize| self.hazard.get(bin).copied().unwrap_or(0.0);
         let cumulative: f64 = parts(low_ns, high_ns).map(|(bin, len)| rate(bin) * len).sum();

@@ -1,12 +1,13 @@
 //! A plan from a series of snapshots of a real (or aged) tree.
 //!
-//! The method is that of Smith and Seltzer (*File System Aging*, SIGMETRICS 1997, section 3): the first snapshot's files are
-//! made in the order of their inode change times; then every pair of successive snapshots gives a skeleton of what happened
-//! between them; short-lived files, which no snapshot shows, are added from profiles of such activity. It goes beyond it in the
-//! times of removals and in telling appends from rewrites; docs/planning-from-snapshots.md has the rules and their reasons.
+//! The method is that of Smith and Seltzer (*File System Aging*, SIGMETRICS 1997, section 3): the first snapshot's
+//! files are made in the order of their inode change times; then every pair of successive snapshots gives a skeleton of
+//! what happened between them; short-lived files, which no snapshot shows, are added from profiles of such activity. It
+//! goes beyond it in the times of removals and in telling appends from rewrites; docs/planning-from-snapshots.md has
+//! the rules and their reasons.
 //!
-//! The first simulated day makes the first snapshot's tree; the snapshot stands at its end, and time runs from there as it did between
-//! the snapshots.
+//! The first simulated day makes the first snapshot's tree; the snapshot stands at its end, and time runs from there as
+//! it did between the snapshots.
 
 mod compare;
 mod emit;
@@ -49,7 +50,8 @@ pub enum Deletions {
 /// How files whose contents changed were written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum Changes {
-    /// Same length: over the old contents; shorter: anew; longer: appended to or anew, in the shares that the series suggests.
+    /// Same length: over the old contents; shorter: anew; longer: appended to or anew, in the shares that the series
+    /// suggests.
     #[default]
     Inferred,
     /// Always truncated and written anew, as published.

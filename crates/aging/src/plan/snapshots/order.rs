@@ -1,8 +1,9 @@
 //! The steps of an interval in an order in which each is possible, and as near to their times as that allows.
 //!
-//! Of the steps that wait for nothing, the earliest is done next. Where the rest wait for each other in a circle (names exchanged, a
-//! directory moved into its former child), one of them is a move: its node is set aside under a name of the planner's, which
-//! lets those that wait for its old place go on. With every moved node set aside no circle is left, so this ends.
+//! Of the steps that wait for nothing, the earliest is done next. Where the rest wait for each other in a circle (names
+//! exchanged, a directory moved into its former child), one of them is a move: its node is set aside under a name of
+//! the planner's, which lets those that wait for its old place go on. With every moved node set aside no circle is
+//! left, so this ends.
 
 use super::interval::{Interval, What};
 use std::cmp::Reverse;

@@ -26,8 +26,8 @@ impl<'a> Series<'a> {
     }
 }
 
-/// A time that a plan can have: no day is before 1970, or before the first simulated one. The latest that a file can state is within
-/// [`DAYS_MAX`](crate::format::DAYS_MAX) of that.
+/// A time that a plan can have: no day is before 1970, or before the first simulated one. The latest that a file can
+/// state is within [`DAYS_MAX`](crate::format::DAYS_MAX) of that.
 fn check_time(taken_ns: i64) -> Result<(), String> {
     if taken_ns < 0 {
         return Err(format!("{taken_ns} ns is before all time: before 1970, or before the first simulated day"));
@@ -42,8 +42,8 @@ fn read(path: &Path) -> Result<Snapshot, PlanError> {
         .and_then(|mut file| std::io::Read::read_exact(&mut file, &mut begin))
         .is_ok_and(|()| begin == *b"/");
     if is_text {
-        let message = "this is a snapshot as text, which has neither change times nor generations of inodes: no plan can be \
-                       made from it; take snapshots with `fsage snapshot`";
+        let message = "this is a snapshot as text, which has neither change times nor generations of inodes: no plan \
+                       can be made from it; take snapshots with `fsage snapshot`";
         return Err(PlanError::input(path, "line 1", message));
     }
     Ok(Snapshot::read(path)?)

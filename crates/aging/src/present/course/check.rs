@@ -1,5 +1,5 @@
-//! How well a replay reproduces its original: layout score per day of both (Smith and Seltzer 1997, section 4; Smith 2001,
-//! chapter 3).
+//! How well a replay reproduces its original: layout score per day of both (Smith and Seltzer 1997, section 4; Smith
+//! 2001, chapter 3).
 
 use crate::verify::SelfCheck;
 use document::chart::{Axis, Colours, Dot, chart};
@@ -16,7 +16,8 @@ pub fn self_check(checks: &[SelfCheck]) -> Document {
 /// Both scores by day, and by file size on the last.
 pub(super) fn section(document: &mut Document, checks: &[SelfCheck]) {
     document.heading("Original and replay").paragraph(
-        "The original performs every operation; the replay what was planned from daily snapshots of it. Both should age alike.",
+        "The original performs every operation; the replay what was planned from daily snapshots of it. Both should \
+         age alike.",
     );
     document.table(differences(checks));
     let pairs = |check: &SelfCheck| check.days.iter().map(|d| (d.day, d.original, d.replayed)).collect::<Vec<_>>();

@@ -1,7 +1,7 @@
 //! What age did: layout, free space, use and speed over simulated time, of one file system or of several side by side.
 //!
-//! [`document()`] shows one [`Input`], [`compare`] lays several over each other, [`self_check`] shows how well a replay reproduced its
-//! original.
+//! [`document()`] shows one [`Input`], [`compare`] lays several over each other, [`self_check`] shows how well a replay
+//! reproduced its original.
 
 mod check;
 mod free;

@@ -44,7 +44,8 @@ pub(super) fn layout(document: &mut Document, series: &Series) {
     let mut shares = of("in more than one piece", |p| p.broken_share);
     shares.extend(of("split: data in another group", |p| p.split_share));
     document.plot(chart(
-        "Files of two blocks or more in more than one piece, and files whose first block is in another allocation group than the inode.",
+        "Files of two blocks or more in more than one piece, and files whose first block is in another allocation \
+         group than the inode.",
         axis,
         Axis::Share("share of files"),
         Colours::Apart,

@@ -139,7 +139,8 @@ fn disks(document: &mut Document, inputs: &[Input<'_>], labels: &[Label]) {
 fn ends_table(inputs: &[Input<'_>], labels: &[Label]) -> Table {
     let mut table = Table::new(
         "agings",
-        "The first and the last survey of each; the last three columns are of the last: the largest free extent, and the share of free space in extents of 1 MiB or more.",
+        "The first and the last survey of each; the last three columns are of the last: the largest free extent, and \
+         the share of free space in extents of 1 MiB or more.",
         &[
             ("File system", "name"),
             ("Workload", "workload"),

@@ -1,4 +1,5 @@
-//! A file system in memory that lives: files and directories are made, written, moved and removed; inode numbers are used again.
+//! A file system in memory that lives: files and directories are made, written, moved and removed; inode numbers are
+//! used again.
 
 use aging::snapshot::{Builder, Inode, Snapshot, SnapshotMeta};
 use posix::FileKind;

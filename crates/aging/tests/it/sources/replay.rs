@@ -69,7 +69,8 @@ impl Replayed {
         all
     }
 
-    /// Fails unless each inode of the snapshot is here once, under one of its names, with its kind and length, and nothing else is.
+    /// Fails unless each inode of the snapshot is here once, under one of its names, with its kind and length, and
+    /// nothing else is.
     pub fn compare(&self, snapshot: &Snapshot, day: u64) {
         let mine = self.paths();
         let mut inodes: BTreeMap<u64, u32> = BTreeMap::new();

@@ -9,8 +9,9 @@ use workload::{BenchResult, Benchmark as _, Comparison, Parameters, Place, Repea
 /// The arguments.
 #[derive(clap::Args, Clone, Debug)]
 pub(super) struct BenchArgs {
-    /// Run benchmarks when a scratch target or one of the laboratory is aged, on it and on a fresh one like it: seqfile, and hotfiles and scan on the aged
-    /// tree and on a copy of it written in one go. For a directory: fsage bench before and after, and fsage bench --compare.
+    /// Run benchmarks when a scratch target or one of the laboratory is aged, on it and on a fresh one like it:
+    /// seqfile, and hotfiles and scan on the aged tree and on a copy of it written in one go. For a directory: fsage
+    /// bench before and after, and fsage bench --compare.
     #[arg(long, value_name = "NAMES", value_delimiter = ',', conflicts_with_all = ["keep", "image", "resume"])]
     bench: Vec<Benchmark>,
     /// Rounds of each benchmark; fewer than six make intervals that promise too much (default: 6; 1 in the laboratory).
@@ -30,8 +31,8 @@ enum Benchmark {
     Scan,
 }
 
-/// The most recently modified share of the files is hot: an aged tree's times are those of the run, whose order is that of simulated
-/// time. 10.6 % of the files were in the study of 1996 (929 of 8,774).
+/// The most recently modified share of the files is hot: an aged tree's times are those of the run, whose order is that
+/// of simulated time. 10.6 % of the files were in the study of 1996 (929 of 8,774).
 const HOT_SHARE: f64 = 0.1;
 
 /// One benchmark, fresh and aged.
@@ -49,8 +50,8 @@ impl BenchArgs {
     pub(super) fn check(&self, target: &Target) -> failure::Result<()> {
         if !self.bench.is_empty() && matches!(target, Target::Directory(_)) {
             return Err(failure::usage(
-                "--bench: only a scratch target or one of the laboratory can be made a second time, fresh; for a directory run fsage bench before and \
-                 after aging, and fsage bench --compare",
+                "--bench: only a scratch target or one of the laboratory can be made a second time, fresh; for a \
+                 directory run fsage bench before and after aging, and fsage bench --compare",
             ));
         }
         if let Some(parameters) = self.seqfile(target) {
@@ -130,7 +131,8 @@ impl BenchArgs {
     }
 }
 
-/// Both file systems lie in images of which every block has been written before: the first write of a block costs more below.
+/// Both file systems lie in images of which every block has been written before: the first write of a block costs more
+/// below.
 fn fresh_options() -> WorkspaceOptions {
     WorkspaceOptions { written: true, ..WorkspaceOptions::default() }
 }
@@ -155,8 +157,8 @@ impl FreshAndAged {
         FreshAndAged { fresh_is, result, comparison }
     }
 
-    /// Writes the two sides as results of `fsage bench`, `NAME-fresh.json` and `NAME-aged.json`: what `fsage bench --compare` and
-    /// `fsage layout --series` take.
+    /// Writes the two sides as results of `fsage bench`, `NAME-fresh.json` and `NAME-aged.json`: what
+    /// `fsage bench --compare` and `fsage layout --series` take.
     pub(super) fn write(&self, directory: &Path) -> failure::Result<Vec<PathBuf>> {
         let mut written = Vec::new();
         for target in &self.result.targets {

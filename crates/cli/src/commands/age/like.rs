@@ -51,7 +51,8 @@ impl Like<'_> {
         Ok(Reader::open(path)?)
     }
 
-    /// The size of a scratch file system is known once it has been made; a directory's is df's, or what is asked for of it.
+    /// The size of a scratch file system is known once it has been made; a directory's is df's, or what is asked for of
+    /// it.
     fn planned_for(&self, target: &Target) -> failure::Result<PlannedFor> {
         let site = target::open(target, &WorkspaceOptions::default())?;
         let usage = site.handle().usage();

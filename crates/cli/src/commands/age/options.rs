@@ -18,9 +18,9 @@ const SURVEYS: f64 = 32.0;
 
 /// Age a file system: replay an aging workload on it.
 ///
-/// The operations of a plan (`fsage plan`) are performed in order, without idle time, and the share in use is kept to the
-/// plan's by bringing its deletions forward or holding them back. Nothing is left behind unless --keep asks for it. With --keep
-/// and -o a run that is interrupted or killed can be gone on with.
+/// The operations of a plan (`fsage plan`) are performed in order, without idle time, and the share in use is kept to
+/// the plan's by bringing its deletions forward or holding them back. Nothing is left behind unless --keep asks for it.
+/// With --keep and -o a run that is interrupted or killed can be gone on with.
 #[derive(clap::Args, Debug)]
 #[command(after_help = "\
 Examples:
@@ -36,7 +36,8 @@ pub struct Args {
     /// The aging workload, as `fsage plan` writes it.
     #[arg(long, value_name = "NAME.aging", required_unless_present_any = ["resume", "like"])]
     plan: Option<PathBuf>,
-    /// Instead of a plan: plan for this target from a personality (home, mail, ... or a file; see `fsage plan personality`).
+    /// Instead of a plan: plan for this target from a personality (home, mail, ... or a file; see
+    /// `fsage plan personality`).
     #[arg(long, value_name = "NAME", conflicts_with = "plan")]
     like: Option<String>,
     /// With --like: simulated years [default: 1].
@@ -46,8 +47,10 @@ pub struct Args {
     #[arg(long, value_name = "SHARE", requires = "like", value_parser = values::share)]
     fill: Option<f64>,
     /// Go on with a run from its state (RESULTS/state.json); everything else is as it was.
-    #[arg(long, value_name = "STATE", conflicts_with_all = ["target", "plan", "like", "data", "writers", "chunk", "on_full", "days",
-        "look_ahead", "room", "real_time", "checkpoint_every", "survey_every", "snapshots_every", "snapshots_blocks", "seed", "keep", "output"])]
+    #[arg(long, value_name = "STATE", conflicts_with_all = ["target", "plan", "like", "data", "writers", "chunk",
+        "on_full", "days",
+        "look_ahead", "room", "real_time", "checkpoint_every", "survey_every", "snapshots_every", "snapshots_blocks",
+        "seed", "keep", "output"])]
     resume: Option<PathBuf>,
     /// Write every byte, or only reserve space with fallocate (much faster; extents are then marked unwritten).
     #[arg(long, value_name = "write|fallocate", value_parser = data_mode, default_value = "write")]
@@ -65,16 +68,18 @@ pub struct Args {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     days: Option<u32>,
     /// How many operations ahead deletions are looked for when space has to be won.
-    #[arg(long, value_name = "N", default_value_t = 131_072, value_parser = clap::value_parser!(u32).range(1..=16_777_216))]
+    #[arg(long, value_name = "N", default_value_t = 131_072,
+        value_parser = clap::value_parser!(u32).range(1..=16_777_216))]
     look_ahead: u32,
-    /// In a directory: take so much of its file system as the plan's whole [default: all of it where that fits the plan, else
-    /// the plan's capacity].
+    /// In a directory: take so much of its file system as the plan's whole [default: all of it where that fits the
+    /// plan, else the plan's capacity].
     #[arg(long, value_name = "SIZE", value_parser = values::size)]
     room: Option<u64>,
     /// Keep a pace: so many simulated seconds in a second, for systems that work when idle.
     #[arg(long, value_name = "FACTOR", value_parser = factor)]
     real_time: Option<f64>,
-    /// Write a state to go on from so often: operations, or simulated days with a d (30d). For runs with -o whose tree is kept.
+    /// Write a state to go on from so often: operations, or simulated days with a d (30d). For runs with -o whose tree
+    /// is kept.
     #[arg(long, value_name = "N|Nd", value_parser = every)]
     checkpoint_every: Option<Every>,
     /// Survey the layout every so many simulated days [default with -o or --html: about 32 surveys over the run].
@@ -96,7 +101,8 @@ pub struct Args {
     /// laboratory its image, in this new file.
     #[arg(long, value_name = "IMAGE", num_args = 0..=1)]
     keep: Option<Option<PathBuf>>,
-    /// Write the aged image of a scratch target or the laboratory to this new file, compressed with zstd (to restore it: zstd -d), and a manifest beside it.
+    /// Write the aged image of a scratch target or the laboratory to this new file, compressed with zstd (to restore
+    /// it: zstd -d), and a manifest beside it.
     #[arg(long, value_name = "FILE.img.zst")]
     image: Option<PathBuf>,
     #[command(flatten)]

@@ -8,8 +8,8 @@ use std::process::ExitCode;
 
 /// Ten months of a research group's home directories, after the published sums of Smith and Seltzer (USENIX 1996).
 ///
-/// 300 days, 800,000 operations, 48.6 GB on the published file system of 502 MB, which is the default; in proportion on another. `fsage
-/// reproduce alloc96/workload` holds it against what was published.
+/// 300 days, 800,000 operations, 48.6 GB on the published file system of 502 MB, which is the default; in proportion on
+/// another. `fsage reproduce alloc96/workload` holds it against what was published.
 #[derive(clap::Args, Debug)]
 #[command(after_help = "\
 Examples:

@@ -15,7 +15,8 @@ pub struct CapacityArgs {
     /// Size of the file system, as `df` shows it.
     #[arg(long, value_name = "SIZE", value_parser = values::size)]
     capacity: Option<u64>,
-    /// Take size and block from a file system: a directory on it, a scratch one such as ext4:8G (root; made and removed), or one of the laboratory.
+    /// Take size and block from a file system: a directory on it, a scratch one such as ext4:8G (root; made and
+    /// removed), or one of the laboratory.
     #[arg(long = "for", value_name = "TARGET", value_parser = target::parse)]
     planned_for: Option<Target>,
 }

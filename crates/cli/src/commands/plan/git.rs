@@ -8,8 +8,8 @@ use std::process::ExitCode;
 
 /// Plan from the history of a local git repository: a checkout that follows a branch, commit by commit.
 ///
-/// Files that a commit changes are unlinked and made anew, as git checkout does; objects are written loose and packed now and then.
-/// Needs the program git; the repository is not modified.
+/// Files that a commit changes are unlinked and made anew, as git checkout does; objects are written loose and packed
+/// now and then. Needs the program git; the repository is not modified.
 #[derive(clap::Args, Debug)]
 #[command(after_help = "\
 Example:

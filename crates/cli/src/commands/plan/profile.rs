@@ -9,8 +9,8 @@ use std::process::ExitCode;
 
 /// Plan from a recorded workload, run again and again.
 ///
-/// What the workload changed (files made, written, truncated, renamed, removed) is done again in a directory of its own, on the files it
-/// found: --repeat times, by --copies side by side. What it only read is left out without --reads.
+/// What the workload changed (files made, written, truncated, renamed, removed) is done again in a directory of its
+/// own, on the files it found: --repeat times, by --copies side by side. What it only read is left out without --reads.
 #[derive(clap::Args, Debug)]
 #[command(after_help = "\
 Examples:
@@ -29,7 +29,8 @@ pub struct Args {
     /// Simulated days that all runs take together; as long as they took when recorded by default.
     #[arg(long, value_name = "N")]
     days: Option<u32>,
-    /// Each run on a fresh tree, the oldest being removed when there is no room; or always on the same, put back before each run.
+    /// Each run on a fresh tree, the oldest being removed when there is no room; or always on the same, put back before
+    /// each run.
     #[arg(long, value_enum, default_value_t)]
     again: AgainArg,
     /// Read again what the workload read: for file systems whose layout goes by what is read.

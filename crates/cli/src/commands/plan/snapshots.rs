@@ -11,7 +11,8 @@ use std::process::ExitCode;
 /// Plan from a series of snapshots of a tree in use, oldest first.
 ///
 /// The first snapshot's files are made in the order of their change times; what happened after is inferred from the
-/// differences between successive snapshots; files that lived too short a time to be in any come from a profile of such activity.
+/// differences between successive snapshots; files that lived too short a time to be in any come from a profile of such
+/// activity.
 #[derive(clap::Args, Debug)]
 #[command(after_help = "\
 Examples:
@@ -25,15 +26,15 @@ pub struct Args {
     /// Take short-lived files from a workload profile (a recorded trace) or from another aging workload.
     #[arg(long, value_name = "W.workload|X.aging")]
     short_lived: Option<PathBuf>,
-    /// How many short-lived files: as many for each file that lasts as in their source, or as many a day in proportion to the sizes of
-    /// the file systems (as published in 1997).
+    /// How many short-lived files: as many for each file that lasts as in their source, or as many a day in proportion
+    /// to the sizes of the file systems (as published in 1997).
     #[arg(long, value_enum, default_value_t, requires = "short_lived")]
     short_lived_number: NumberArg,
     /// So many times as many short-lived files as that says.
     #[arg(long, value_name = "FACTOR", default_value_t = 1.0, requires = "short_lived")]
     short_lived_scale: f64,
-    /// Size of the file system that the short-lived files are from; that planned for, if they are from an aging workload, and otherwise
-    /// taken to be as large as this one.
+    /// Size of the file system that the short-lived files are from; that planned for, if they are from an aging
+    /// workload, and otherwise taken to be as large as this one.
     #[arg(long, value_name = "SIZE", value_parser = values::size, requires = "short_lived")]
     short_lived_capacity: Option<u64>,
     /// When files that are gone were removed: by a model of lifetimes, or at any time (as published in 1997).

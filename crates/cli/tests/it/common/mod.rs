@@ -14,7 +14,8 @@ pub fn fsage() -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_fsage"));
     // Sentences stay in their lines.
     command.env_remove("RUST_BACKTRACE").env("COLUMNS", "1000");
-    // One time in every result, so that two of the same run are the same; what is kept for the user is kept among the tests' files.
+    // One time in every result, so that two of the same run are the same; what is kept for the user is kept among the
+    // tests' files.
     command.env("SOURCE_DATE_EPOCH", "1700000000").env("XDG_DATA_HOME", env!("CARGO_TARGET_TMPDIR"));
     command
 }
@@ -85,8 +86,8 @@ pub fn small_system(directory: &Path, name: &str, cost_ns: f64) -> PathBuf {
         "[parameters]\ndata_cache_bytes = 1073741824\nwriteback_bytes_per_s = 1e8\nwriteback_files_per_s = 1e4\n",
     );
     text.push_str("[entries]\n");
-    // It has no processor whose caches things could be far from, and an inode in each block: where the neighbours lie, which goes by the
-    // order of names, does not matter.
+    // It has no processor whose caches things could be far from, and an inode in each block: where the neighbours lie,
+    // which goes by the order of names, does not matter.
     let not_here = |class| {
         use system::vector::Class::{LookupFar, LookupFarInOrder, LookupNearMiss, ReadFar, ReadFarByte, ReadFirstNext};
         matches!(class, LookupFar | LookupFarInOrder | LookupNearMiss | ReadFar | ReadFarByte | ReadFirstNext)

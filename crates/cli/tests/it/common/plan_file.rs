@@ -57,13 +57,15 @@ pub fn write(path: &Path, groups: &[Vec<Row>], days: u32) {
     }
     let rows: usize = groups.iter().map(Vec::len).sum();
     let counts = format!(
-        r#"{{"operations":{rows},"by_kind":{{}},"written_bytes":0,"files_at_end":0,"bytes_at_end":0,"used_bytes_max":0}}"#
+        r#"{{"operations":{rows},"by_kind":{{}},"written_bytes":0,
+        "files_at_end":0,"bytes_at_end":0,"used_bytes_max":0}}"#
     );
     let source = r#"{"kind":"","name":"","description":"","inputs":[],"parameters":null}"#;
     let day = |day| format!(r#"{{"day":{day},"operations":0,"files":0,"used_bytes":0,"used_share":0.0}}"#);
     let utilisation = (1..=days).map(day).collect::<Vec<_>>().join(",");
     let meta = format!(
-        r#"{{"version":1,"fsage":"","source":{source},"seed":0,"capacity_bytes":0,"block_bytes":0,"days":{days},"placement":"directories","counts":{counts},"utilisation":[{utilisation}],"fit":[]}}"#
+        r#"{{"version":1,"fsage":"","source":{source},"seed":0,"capacity_bytes":0,"block_bytes":0,"days":{days},
+        "placement":"directories","counts":{counts},"utilisation":[{utilisation}],"fit":[]}}"#
     );
     writer.append_key_value_metadata(KeyValue::new("fsage.aging".to_owned(), meta));
     writer.close().expect("written");

@@ -1,7 +1,7 @@
 //! Images, copied out of.
 //!
-//! Each is a sound file system with a few changes to its directories and inodes; what else guards them (the check hashes of UFS2, the
-//! superblock's checksum of LFS) is right.
+//! Each is a sound file system with a few changes to its directories and inodes; what else guards them (the check
+//! hashes of UFS2, the superblock's checksum of LFS) is right.
 
 use super::stage::{Stage, User, open_directory};
 use super::{Dice, Seeds};
@@ -23,7 +23,8 @@ const NAMES: u64 = 3_000;
 /// Bytes of an entry before its name.
 const HEAD: usize = 8;
 
-/// What is copied into each image first. Names that are links here and directories or files there are what an attack begins with.
+/// What is copied into each image first. Names that are links here and directories or files there are what an attack
+/// begins with.
 fn tree(outside: &Path) -> tempfile::TempDir {
     let directory = tempfile::tempdir().expect("a temporary directory");
     let victim = outside.join("victim");

@@ -1,9 +1,10 @@
 //! A recording, a plan or an image from somebody else, made use of beside a tree that nobody may touch.
 //!
-//! The judges are the kernel's: inotify(7) says whether anything outside was opened, read, changed or made, `lstat` whether
-//! names, modes, owners, sizes or times differ, and the bytes are compared. `FSAGE_CONTAIN_CALLS` sets how many hostile calls, operations or
-//! names the property tests make (a million in the long setting), `FSAGE_CONTAIN_SEED` makes one seed again. A `find /` of somebody
-//! else's is seen too: in the long setting, point TMPDIR at a directory that nobody else looks into.
+//! The judges are the kernel's: inotify(7) says whether anything outside was opened, read, changed or made, `lstat`
+//! whether names, modes, owners, sizes or times differ, and the bytes are compared. `FSAGE_CONTAIN_CALLS` sets how many
+//! hostile calls, operations or names the property tests make (a million in the long setting), `FSAGE_CONTAIN_SEED`
+//! makes one seed again. A `find /` of somebody else's is seen too: in the long setting, point TMPDIR at a directory
+//! that nobody else looks into.
 
 mod images;
 mod plans;

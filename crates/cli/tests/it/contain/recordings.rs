@@ -230,8 +230,8 @@ fn programs_do_not_become_setuid() {
     }
 }
 
-/// A recording gave everybody the run's own directory, and who moved a directory out of it while a call began there led that call out, as root: what a
-/// recording can give away lies in a directory that it cannot name.
+/// A recording gave everybody the run's own directory, and who moved a directory out of it while a call began there led
+/// that call out, as root: what a recording can give away lies in a directory that it cannot name.
 #[test]
 fn the_runs_own_directory_stays_private() {
     let stage = Stage::new(User::Same);
@@ -365,7 +365,8 @@ impl Hostile {
         }
     }
 
-    /// What a call is said to have come to: mostly an error that says nothing of the names, so that nothing is rebuilt for it.
+    /// What a call is said to have come to: mostly an error that says nothing of the names, so that nothing is rebuilt
+    /// for it.
     fn errno(&mut self) -> u16 {
         self.dice.one_of(&[EPERM, EPERM, EPERM, EACCES, ENOENT, EEXIST, 0])
     }

@@ -1,4 +1,5 @@
-//! The stage of every test here: a directory that is written in, beside it a tree that nobody may touch, and the judges.
+//! The stage of every test here: a directory that is written in, beside it a tree that nobody may touch, and the
+//! judges.
 
 use crate::common;
 use assert_cmd::Command;
@@ -118,8 +119,8 @@ impl Stage {
     #[track_caller]
     pub fn check(&mut self) {
         let mut events = drain(&self.watch);
-        // What we looked at is closed late where another thread of this test starts a program meanwhile: until that runs, its copy of our
-        // descriptors is open. Whoever else closes something has opened it before.
+        // What we looked at is closed late where another thread of this test starts a program meanwhile: until that
+        // runs, its copy of our descriptors is open. Whoever else closes something has opened it before.
         if !events.iter().any(|event| event.contains("OPEN")) {
             events.retain(|event| !event.contains("CLOSE"));
         }

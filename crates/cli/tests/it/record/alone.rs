@@ -1,4 +1,5 @@
-//! What is the command's alone: its options, status, streams, limits, the signals it ignores, and what it sees of its directory.
+//! What is the command's alone: its options, status, streams, limits, the signals it ignores, and what it sees of its
+//! directory.
 
 use super::Place;
 use crate::common;
@@ -42,8 +43,8 @@ fn the_exit_status_of_the_command_is_passed_on(with: &'static str) {
     }
 }
 
-/// Notes go nowhere: the command runs, and its status is its own. fsage panicked, before it had started the command where there was
-/// something to say.
+/// Notes go nowhere: the command runs, and its status is its own. fsage panicked, before it had started the command
+/// where there was something to say.
 fn a_standard_error_that_is_full_changes_nothing(with: &'static str) {
     let Some(place) = Place::new(with) else { return };
     let mut command = place.fsage();
@@ -64,7 +65,8 @@ fn a_standard_error_that_is_full_changes_nothing(with: &'static str) {
     assert!(place.at("ran").exists() && place.at("out.workload/meta.json").exists());
 }
 
-/// Who ignores SIGCHLD is told of no child's end, and hands that on: fsage hears of its children, and the command finds it as it was.
+/// Who ignores SIGCHLD is told of no child's end, and hands that on: fsage hears of its children, and the command finds
+/// it as it was.
 fn ignored_ends_of_children_stay_ignored(with: &'static str) {
     let Some(place) = Place::new(with) else { return };
     let fsage = env!("CARGO_BIN_EXE_fsage");
@@ -82,13 +84,14 @@ fn ignored_ends_of_children_stay_ignored(with: &'static str) {
     assert_ne!(mask & 1 << (rustix::process::Signal::CHILD.as_raw() - 1), 0, "{ignored}");
 }
 
-/// Rust's runtime ignores SIGPIPE and lets no program find it so: one that a service of systemd's runs, which ignores it, was killed by a pipe that
-/// nobody read, where it would have had an error.
+/// Rust's runtime ignores SIGPIPE and lets no program find it so: one that a service of systemd's runs, which ignores
+/// it, was killed by a pipe that nobody read, where it would have had an error.
 fn a_closed_pipe_is_to_the_command_what_it_was(with: &'static str) {
     let Some(place) = Place::new(with) else { return };
     for (action, ignored) in [("SIG_IGN", 1), ("SIG_DFL", 0)] {
         let script = format!(
-            "import os, signal, sys; signal.signal(signal.SIGPIPE, signal.{action}); os.execvp(sys.argv[1], sys.argv[1:])"
+            "import os, signal, sys; signal.signal(signal.SIGPIPE, signal.{action}); os.execvp(sys.argv[1], \
+             sys.argv[1:])"
         );
         let mut outer = Command::new("python3");
         outer.args(["-c", &script, env!("CARGO_BIN_EXE_fsage"), "record", "--with", with, "-o", "out.workload"]);
@@ -101,7 +104,8 @@ fn a_closed_pipe_is_to_the_command_what_it_was(with: &'static str) {
     }
 }
 
-/// A command that closes its standard output, or input, and waits for what the other end does then, waited for ever: fsage had them open too.
+/// A command that closes its standard output, or input, and waits for what the other end does then, waited for ever:
+/// fsage had them open too.
 fn standard_input_and_output_are_the_commands_alone(with: &'static str) {
     let Some(place) = Place::new(with) else { return };
     // After a minute it waits in vain.
@@ -134,7 +138,8 @@ fn standard_input_and_output_are_the_commands_alone(with: &'static str) {
     assert_eq!(descriptors(&mut aside), descriptors(&mut Command::new("env")), "with --json too");
 }
 
-/// Limits of the shell were fsage's and strace's too, which take more than many a command: it went on without them, and its status was lost.
+/// Limits of the shell were fsage's and strace's too, which take more than many a command: it went on without them, and
+/// its status was lost.
 fn limits_of_time_data_and_descriptors_are_the_commands_alone(with: &'static str) {
     let Some(place) = Place::new(with) else { return };
     let record = |before: &str| {
@@ -186,9 +191,11 @@ fn the_exit_status_is_the_commands_also_without_a_profile(with: &'static str) {
 /// A limit of file sizes is like a full disk for us, and for the command what it was.
 fn a_limit_of_file_sizes_ends_the_command_alone(with: &'static str) {
     let Some(place) = Place::new(with) else { return };
-    let line = "ulimit -f 8; exec \"$0\" record --with \"$1\" -o out.workload --spool-in . sh -c 'head -c 100000 /dev/zero >big; echo $?; exit 5'";
+    let line = "ulimit -f 8; exec \"$0\" record --with \"$1\" -o out.workload --spool-in . sh -c 'head -c 100000 \
+        /dev/zero >big; echo $?; exit 5'";
     // Whoever runs the tests may ignore the signal.
-    let usual = "import os, signal, sys; signal.signal(signal.SIGXFSZ, signal.SIG_DFL); os.execvp('bash', ['bash', *sys.argv[1:]])";
+    let usual = "import os, signal, sys; signal.signal(signal.SIGXFSZ, signal.SIG_DFL); os.execvp('bash', ['bash', \
+        *sys.argv[1:]])";
     let mut command = Command::new("python3");
     command.args(["-c", usual, "-c", line, env!("CARGO_BIN_EXE_fsage"), with]).current_dir(place.dir.path());
     let out = command.output().unwrap();

@@ -20,8 +20,8 @@ fn sigint_ends_the_recording_and_the_command_gets_it_too(with: &'static str) {
     a_signal_ends_the_recording(with, "INT", 2);
 }
 
-/// That the command hears it at all is no matter of course: strace, asked to let go while it holds a signal for a program, drops it. Once seen
-/// on a busy machine, when the command got the signal before strace had let go.
+/// That the command hears it at all is no matter of course: strace, asked to let go while it holds a signal for a
+/// program, drops it. Once seen on a busy machine, when the command got the signal before strace had let go.
 fn a_signal_ends_the_recording(with: &'static str, signal: &str, number: i32) {
     let Some(place) = Place::new(with) else { return };
     let recorder = place.record(&[]);
@@ -45,8 +45,9 @@ mkdir many; i=0
 while [ $i -lt 4000 ]; do echo x >> many/f$((i % 500)); i=$((i + 1)); done
 printf 1 > rounds; exec sleep 3600";
 
-/// However much was recorded, the profile is there within a second of the signal. It takes less than a second of the processor's, always;
-/// that it takes no longer by the clock either, one try of ten must show, as a busy machine may keep us from it.
+/// However much was recorded, the profile is there within a second of the signal. It takes less than a second of the
+/// processor's, always; that it takes no longer by the clock either, one try of ten must show, as a busy machine may
+/// keep us from it.
 fn a_signal_is_followed_by_the_profile_within_a_second(with: &'static str) {
     let second = Duration::from_secs(1);
     for _ in 0..10 {
@@ -243,7 +244,8 @@ fn ctrl_c_at_a_terminal_reaches_the_command_once(with: &'static str) {
     assert_eq!(place.read("signals"), "3\n2\n", "once");
 }
 
-/// An interactive program lives on after Ctrl-C. The second made fsage leave, and the shell took the terminal away from the program.
+/// An interactive program lives on after Ctrl-C. The second made fsage leave, and the shell took the terminal away from
+/// the program.
 fn a_second_ctrl_c_leaves_nobody_behind_the_terminal(with: &'static str) {
     let Some(place) = Place::new(with) else { return };
     fs::write(place.at("status"), "9").unwrap();
@@ -259,8 +261,8 @@ fn a_second_ctrl_c_leaves_nobody_behind_the_terminal(with: &'static str) {
     assert_eq!(terminal.ends().code(), Some(9), "{}", place.read("typescript"));
 }
 
-/// Who started fsage knows its number alone, and sends it what is for the program: to read its settings or begin its logs again, to end in its
-/// own way, an alarm that was set. They ended fsage, and the program went on without anybody.
+/// Who started fsage knows its number alone, and sends it what is for the program: to read its settings or begin its
+/// logs again, to end in its own way, an alarm that was set. They ended fsage, and the program went on without anybody.
 fn signals_for_the_command_reach_it(with: &'static str) {
     let Some(place) = Place::new(with) else { return };
     let recorder = place.record(&[]);
@@ -295,8 +297,8 @@ while not os.path.exists('signals'): pass
     assert_eq!(place.read("signals"), "12\n");
 }
 
-/// Who tells its whole process group to end, and sees to it that it survives that itself (`trap '' TERM; kill 0; trap - TERM`), was told again by fsage,
-/// and died of it.
+/// Who tells its whole process group to end, and sees to it that it survives that itself
+/// (`trap '' TERM; kill 0; trap - TERM`), was told again by fsage, and died of it.
 fn what_the_command_sends_to_its_group_does_not_come_back(with: &'static str) {
     let Some(place) = Place::new(with) else { return };
     let program = "\
@@ -363,8 +365,8 @@ fn sigkill_of_fsage_leaves_no_strace_at_who_sleeps() {
     assert!(Path::new(&format!("/proc/{pid}")).exists());
 }
 
-/// Its child has its memory until it ends, and does much before that. Asked to end, strace waited for the parent, the parent for the child, and the child for
-/// strace: for ever.
+/// Its child has its memory until it ends, and does much before that. Asked to end, strace waited for the parent, the
+/// parent for the child, and the child for strace: for ever.
 const VFORKS: &str = "\
 #include <fcntl.h>
 #include <unistd.h>

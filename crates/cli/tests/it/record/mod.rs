@@ -1,9 +1,9 @@
-//! `fsage record` through the binary: what is recorded goes on whatever becomes of the recorder. The judge is what the recorded
-//! program itself leaves in its directory, and the kernel (`/proc`).
+//! `fsage record` through the binary: what is recorded goes on whatever becomes of the recorder. The judge is what the
+//! recorded program itself leaves in its directory, and the kernel (`/proc`).
 //!
 //! The subject counts: it appends a line per round to a file and stops when told to by another file. A round that was
-//! disturbed (a call that failed) would be missing or doubled. No test waits for a time, only for events; each gives up after a
-//! minute without any.
+//! disturbed (a call that failed) would be missing or doubled. No test waits for a time, only for events; each gives up
+//! after a minute without any.
 
 mod alone;
 mod ends;
@@ -17,13 +17,15 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 use testkit::{Need, Tool};
 
-/// Counts into `counted`; ends when there is a file `enough`, saying `done`. A second process does the same with more calls.
+/// Counts into `counted`; ends when there is a file `enough`, saying `done`. A second process does the same with more
+/// calls.
 const SUBJECT: &str = "\
 import os, signal, sys, threading
 def heard(number, frame):
     with open('signals', 'a') as f: f.write(f'{number}\\n')
     if os.path.exists('die'): os._exit(40 + number)
-numbers = [signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGUSR1, signal.SIGUSR2, signal.SIGALRM, signal.SIGRTMIN + 3]
+numbers = [signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGUSR1, signal.SIGUSR2, \
+signal.SIGALRM, signal.SIGRTMIN + 3]
 for number in numbers: signal.signal(number, heard)
 def churn(name):
     i = 0
@@ -68,7 +70,8 @@ impl Drop for Place {
 }
 
 impl Place {
-    /// A directory for a subject, recorded with a tracer; `None` where something is missing, for which the test is skipped.
+    /// A directory for a subject, recorded with a tracer; `None` where something is missing, for which the test is
+    /// skipped.
     fn new(with: &'static str) -> Option<Place> {
         testkit::tool(Tool::Python)?;
         let dir = tempfile::tempdir().unwrap();
@@ -164,7 +167,8 @@ impl Place {
         self.read("pid").trim().parse().unwrap()
     }
 
-    /// Waits until so many frames are in the spool. A frame is written by one call, so each change of the length is one at least.
+    /// Waits until so many frames are in the spool. A frame is written by one call, so each change of the length is one
+    /// at least.
     fn frames(&self, count: u64) {
         self.frames_or(count, || false);
     }
@@ -197,8 +201,8 @@ impl Place {
         self.recorded_in(profile, "counted", from_any)
     }
 
-    /// The same, counted by the writes to a file, which must be of the lengths of that file's lines, from the first one on or (`from_any`)
-    /// from any.
+    /// The same, counted by the writes to a file, which must be of the lengths of that file's lines, from the first one
+    /// on or (`from_any`) from any.
     fn recorded_in(&self, profile: &str, name: &str, from_any: bool) -> usize {
         let csv = succeeds(&run(self.dir.path(), &["export", profile]));
         let mut lines = csv.lines();
@@ -360,7 +364,8 @@ fn room_is_left_to_the_program(with: &'static str) {
     outcome.unwrap_or_else(|panic| std::panic::resume_unwind(panic));
 }
 
-/// Binds sockets to paths: well, where there is a name already, where there is no directory, twice, and to addresses that are no paths.
+/// Binds sockets to paths: well, where there is a name already, where there is no directory, twice, and to addresses
+/// that are no paths.
 const BINDS: &str = "\
 import errno, os, socket
 def bound(path, s=None):
@@ -369,7 +374,8 @@ def bound(path, s=None):
     except OSError as e: return e.errno
     return 0
 s = socket.socket(socket.AF_UNIX)
-said = [bound('box/s', s), bound('box/s'), bound('none/s'), bound('box/file/s'), bound('box/again', s), bound('\\0abstract'),
+said = [bound('box/s', s), bound('box/s'), bound('none/s'), bound('box/file/s'), bound('box/again', s), \
+bound('\\0abstract'),
     bound(''), bound(os.path.abspath('box/kept'))]
 assert said == [0, errno.EADDRINUSE, errno.ENOENT, errno.ENOTDIR, errno.EINVAL, 0, 0, 0], said
 assert socket.socket(socket.AF_INET).bind(('127.0.0.1', 0)) is None
@@ -428,7 +434,8 @@ fn a_virtual_environment_of_python(with: &'static str) {
     leads_to(&place, "out.workload", "v");
 }
 
-/// A thread's number was taken for a process's: nothing was recorded in the kernel, and one thread by strace, as if that had been all.
+/// A thread's number was taken for a process's: nothing was recorded in the kernel, and one thread by strace, as if
+/// that had been all.
 fn the_number_of_a_thread_is_refused(with: &'static str) {
     let Some(place) = Place::new(with) else { return };
     let script = "import sys, threading
@@ -489,7 +496,8 @@ fn a_profile_that_does_not_fit_is_kept_elsewhere(with: &'static str) {
     outcome.unwrap_or_else(|panic| std::panic::resume_unwind(panic));
 }
 
-/// Names in TMPDIR were made of the process's number: another user, who may write there too, could take them and stop every recording.
+/// Names in TMPDIR were made of the process's number: another user, who may write there too, could take them and stop
+/// every recording.
 #[test]
 fn a_name_that_others_took_stops_no_recording() {
     if !testkit::need(Need::Tool(Tool::Strace)) {
@@ -497,7 +505,8 @@ fn a_name_that_others_took_stops_no_recording() {
     }
     let d = tempfile::tempdir().unwrap();
     fs::create_dir(d.path().join("tmp")).unwrap();
-    let take = "for n in 0 1 2; do mkdir tmp/fsage-record-$$-$n tmp/fsage-record-$$.$n tmp/.out.workload.partial-$$ 2>/dev/null; done";
+    let take = "for n in 0 1 2; do mkdir tmp/fsage-record-$$-$n tmp/fsage-record-$$.$n tmp/.out.workload.partial-$$ \
+        2>/dev/null; done";
     let script = format!("{take}; exec \"$0\" record --with strace -o out.workload sh -c 'echo a >made'");
     let mut command = Command::new("sh");
     command

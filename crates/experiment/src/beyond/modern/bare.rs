@@ -1,5 +1,5 @@
-//! A log without a file system on the drive: segments are discarded and written whole, in no order. What is left of the drive's
-//! amplification is the segments' size and where they begin, nothing else.
+//! A log without a file system on the drive: segments are discarded and written whole, in no order. What is left of the
+//! drive's amplification is the segments' size and where they begin, nothing else.
 
 use super::updates::{self, Size};
 use crate::ExperimentError;

@@ -140,8 +140,8 @@ fn who_wins(outcome: &mut Outcome, all: &All<'_>) {
     let pairs = all.pairs((benefit, false), (Kind::Ffs, false), &SKEWS, both);
     claim(
         outcome,
-        "a drive that is told nothing: LFS with cost-benefit writes less flash than FFS, since the log leaves whole blocks behind it and FFS \
-         has the drive move what it has long freed",
+        "a drive that is told nothing: LFS with cost-benefit writes less flash than FFS, since the log leaves whole \
+         blocks behind it and FFS has the drive move what it has long freed",
         holds(&pairs, |lfs, ffs| lfs < ffs),
         shown(&pairs),
     );
@@ -149,14 +149,16 @@ fn who_wins(outcome: &mut Outcome, all: &All<'_>) {
     pairs.extend(all.pairs((Kind::Ffs, true), (greedy, true), &[Skew::Uniform], both));
     claim(
         outcome,
-        "with discards, uniform: FFS writes less flash than LFS, since all that it has free helps the drive, and nothing is cleaned twice",
+        "with discards, uniform: FFS writes less flash than LFS, since all that it has free helps the drive, and \
+         nothing is cleaned twice",
         holds(&pairs, |ffs, lfs| ffs < lfs),
         shown(&pairs),
     );
     let pairs = all.pairs((Kind::Ffs, true), (benefit, true), &[Skew::PAPER], both);
     claim(
         outcome,
-        "with discards, hot and cold: cost-benefit is within a quarter of FFS, since the drive mixes hot and cold, and the log does not",
+        "with discards, hot and cold: cost-benefit is within a quarter of FFS, since the drive mixes hot and cold, and \
+         the log does not",
         holds(&pairs, |ffs, lfs| (0.8..1.25).contains(&(lfs / ffs))),
         shown(&pairs),
     );
@@ -175,7 +177,8 @@ fn who_wins(outcome: &mut Outcome, all: &All<'_>) {
     let pairs = all.pairs((benefit, true), (greedy, true), &[Skew::PAPER], both);
     claim(
         outcome,
-        "hot and cold: cost-benefit writes less flash than greedy, in the drive as well, since what it writes together dies together",
+        "hot and cold: cost-benefit writes less flash than greedy, in the drive as well, since what it writes together \
+         dies together",
         holds(&pairs, |benefit, greedy| benefit < greedy)
             && holds(
                 &all.pairs((benefit, true), (greedy, true), &[Skew::PAPER], (Found::drive, Found::drive)),
@@ -190,7 +193,8 @@ fn who_wins(outcome: &mut Outcome, all: &All<'_>) {
     let ffs: Vec<f64> = SKEWS.iter().map(|skew| server(Kind::Ffs, *skew)).collect();
     claim(
         outcome,
-        "28 % over-provisioned, told nothing: the drive moves hardly anything under LFS (below 5 %), and still much under FFS (above 40 %)",
+        "28 % over-provisioned, told nothing: the drive moves hardly anything under LFS (below 5 %), and still much \
+         under FFS (above 40 %)",
         log.iter().all(|drive| *drive < 1.05) && ffs.iter().all(|drive| *drive > 1.4),
         format!("LFS {}; FFS {}", listed(&log), listed(&ffs)),
     );
@@ -218,7 +222,8 @@ fn theory(outcome: &mut Outcome, all: &All<'_>, size: Size) -> Result<(), Experi
     }
     claim(
         outcome,
-        "FFS with discards, uniform: the drive is within a tenth of the theory of greedy collection at that utilisation",
+        "FFS with discards, uniform: the drive is within a tenth of the theory of greedy collection at that \
+         utilisation",
         holds(&pairs, |drive, expected| (drive / expected - 1.0).abs() < 0.1),
         shown(&pairs),
     );
@@ -226,8 +231,8 @@ fn theory(outcome: &mut Outcome, all: &All<'_>, size: Size) -> Result<(), Experi
     let pairs = all.pairs((lfs("greedy", 8), true), (Kind::Ffs, true), &[Skew::Uniform], both);
     claim(
         outcome,
-        "cleaning in the log costs more than the same cleaning in the drive: it cannot use the drive's spare flash, and keeps a tenth of \
-         the segments clean",
+        "cleaning in the log costs more than the same cleaning in the drive: it cannot use the drive's spare flash, \
+         and keeps a tenth of the segments clean",
         holds(&pairs, |log, drive| log > drive),
         shown(&pairs),
     );
@@ -241,8 +246,8 @@ fn log_on_log(outcome: &mut Outcome, all: &All<'_>) {
         claim(
             outcome,
             &format!(
-                "log on log, {}: the drive moves again what segments smaller than its own leave it, and less the larger they are; at the \
-                 largest hardly anything (below 10 %)",
+                "log on log, {}: the drive moves again what segments smaller than its own leave it, and less the \
+                 larger they are; at the largest hardly anything (below 10 %)",
                 skew_name(skew)
             ),
             drive.windows(2).all(|pair| pair.first() > pair.last() || pair.iter().all(|drive| *drive < 1.01))
@@ -254,15 +259,16 @@ fn log_on_log(outcome: &mut Outcome, all: &All<'_>) {
     let pairs: Vec<(f64, f64)> = SKEWS.iter().map(|skew| at_segments(all, *skew)).collect();
     claim(
         outcome,
-        "a segment of just what the drive erases together is no better than one an eighth larger, which never begins where a block does",
+        "a segment of just what the drive erases together is no better than one an eighth larger, which never begins \
+         where a block does",
         holds(&pairs, |equal, larger| larger < equal),
         shown(&pairs),
     );
     let (aligned, shifted) = (all.bare(8, false), all.bare(8, true));
     claim(
         outcome,
-        "alignment is a matter of time, not of address: whole segments of that size one behind the other leave the drive nothing to \
-         move; a block between them shifts all that follow, and it has",
+        "alignment is a matter of time, not of address: whole segments of that size one behind the other leave the \
+         drive nothing to move; a block between them shifts all that follow, and it has",
         aligned < 1.001 && shifted > 1.02,
         format!("{aligned:.3} and {shifted:.3}"),
     );
@@ -273,8 +279,8 @@ fn log_on_log(outcome: &mut Outcome, all: &All<'_>) {
     let (small, whole) = (fragments(Skew::Uniform, 1024), fragments(Skew::Uniform, 4096));
     claim(
         outcome,
-        "uniform: a log that goes on in steps of 1 KB has the drive write more than one in steps of 4 KB, its mapping unit: units at the \
-         seams of requests are written twice",
+        "uniform: a log that goes on in steps of 1 KB has the drive write more than one in steps of 4 KB, its mapping \
+         unit: units at the seams of requests are written twice",
         small > whole,
         format!("{small:.2} and {whole:.2}"),
     );
@@ -315,7 +321,9 @@ fn figures(outcome: &mut Outcome, all: &All<'_>) {
     }
     outcome.figure(Figure {
         name: "amplification".to_owned(),
-        title: "Written for each byte of the application (file system, both) or of the file system (drive), by utilisation.".to_owned(),
+        title: "Written for each byte of the application (file system, both) or of the file system (drive), by \
+            utilisation."
+            .to_owned(),
         x: Axis::Share("of the drive's capacity in data".to_owned()),
         y: Axis::Number("write amplification".to_owned()),
         series,

@@ -1,7 +1,8 @@
 //! The comparison of 1995 on a disk and a flash drive of today.
 //!
-//! What lives here: the four phases by file size ([`sizes`]); updates in steady state on a flash drive that has been full
-//! ([`updates`]), where log meets log; the log's half of that alone ([`bare`]); what is said of them ([`findings`]).
+//! What lives here: the four phases by file size ([`sizes`]); updates in steady state on a flash drive that has been
+//! full ([`updates`]), where log meets log; the log's half of that alone ([`bare`]); what is said of them
+//! ([`findings`]).
 
 mod bare;
 mod findings;
@@ -20,12 +21,13 @@ use workload::hotcold::Skew;
 
 pub(crate) const EXPERIMENT: Experiment = Experiment {
     key: "beyond/modern",
-    title: "LFS and FFS on a disk and a flash drive of today: by file size, and what file system and drive write for an update",
-    source: "ours; after Seltzer et al., File System Logging Versus Clustering, USENIX 1995, section 3, and Yang et al., Don't Stack \
-             Your Log on My Log, INFLOW 2014",
-    runs: "32 MB cut into files of each size on a nearline disk and an NVMe drive; then updates of 4 KB for ever, uniformly and nine \
-           tenths of them to a tenth of the files, on an NVMe drive of 512 MB that has been full once: bytes that the application, the \
-           file system and the drive's flash were given to write",
+    title: "LFS and FFS on a disk and a flash drive of today: by file size, and what file system and drive write for \
+        an update",
+    source: "ours; after Seltzer et al., File System Logging Versus Clustering, USENIX 1995, section 3, and Yang et \
+             al., Don't Stack Your Log on My Log, INFLOW 2014",
+    runs: "32 MB cut into files of each size on a nearline disk and an NVMe drive; then updates of 4 KB for ever, \
+           uniformly and nine tenths of them to a tenth of the files, on an NVMe drive of 512 MB that has been full \
+           once: bytes that the application, the file system and the drive's flash were given to write",
     run,
 };
 
@@ -44,8 +46,8 @@ const fn lfs(policy: &'static str, segment_eighths: u64) -> Kind {
     Kind::Lfs { policy, segment_eighths, fragment_bytes: 4096 }
 }
 
-/// File system, discards and skew by utilisation; then what the segment's size, the fragment's and over-provisioning do at
-/// one.
+/// File system, discards and skew by utilisation; then what the segment's size, the fragment's and over-provisioning do
+/// at one.
 fn cases(utilisations: &[f64], eighths: &[u64]) -> Vec<Case> {
     let mut cases = Vec::new();
     let case =

@@ -172,14 +172,15 @@ fn claims(outcome: &mut Outcome, curves: &Curves) {
     );
     let (disk, flash) = (curves.lead(DISK, Ffs, 1, create), curves.lead(FLASH, Ffs, 1, create));
     claim(
-        "create, 1 KB, on flash: the lead is less than a tenth of that on the disk, since a synchronous write takes microseconds there",
+        "create, 1 KB, on flash: the lead is less than a tenth of that on the disk, since a synchronous write takes \
+         microseconds there",
         flash < disk / 10.0,
         format!("{flash:.1} times, on the disk {disk:.1}"),
     );
     let flash = all(FLASH, NoOrder, create);
     claim(
-        "create, on flash: over an FFS that waits for nothing LFS leads by less than a third, and loses a third from 1 MB on, as it begins \
-         to write only when all is written at the end, and FFS with the first full cluster",
+        "create, on flash: over an FFS that waits for nothing LFS leads by less than a third, and loses a third from 1 \
+         MB on, as it begins to write only when all is written at the end, and FFS with the first full cluster",
         most(&flash) < 1.33 && most(&curves.leads(FLASH, NoOrder, create, LARGE_KB, u64::MAX)) < 0.75,
         range(&flash),
     );
@@ -209,7 +210,8 @@ fn claims(outcome: &mut Outcome, curves: &Curves) {
     let (waits, delayed) = (curves.leads(DISK, Ffs, delete, 1, 64), curves.leads(DISK, NoOrder, delete, 1, 64));
     let flash = curves.leads(FLASH, NoOrder, delete, 1, 64);
     claim(
-        "delete, up to 64 KB: LFS leads over an FFS that waits for its writes, and loses against one that does not, on both drives",
+        "delete, up to 64 KB: LFS leads over an FFS that waits for its writes, and loses against one that does not, on \
+         both drives",
         least(&waits) > 1.0 && most(&delayed) < 1.0 && most(&flash) < 1.0,
         format!("disk {}, without order {}; flash, without order {}", range(&waits), range(&delayed), range(&flash)),
     );

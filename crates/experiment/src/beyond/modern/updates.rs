@@ -1,5 +1,5 @@
-//! Random updates of small parts of files on a flash drive that has been full, in steady state: what the application, the file system and
-//! the drive write.
+//! Random updates of small parts of files on a flash drive that has been full, in steady state: what the application,
+//! the file system and the drive write.
 
 use crate::ExperimentError;
 use device::ssd::{Ssd, SsdSpec};
@@ -144,8 +144,9 @@ pub(super) fn target(case: &Case, size: Size) -> Result<String, ExperimentError>
             let discard = if case.discard { "on" } else { "off" };
             let memory_kb = (capacity_bytes / 32) >> 10;
             format!(
-                "lfs:cleaner={policy},bsize=4K,fsize={fragment_bytes},segment={segment_kb}K,low={LOW},high={HIGH},idle=0,minfree=1,\
-                 minfreeseg={kept},resvseg={resvseg},memory={memory_kb}K,discard={discard},cache={cache_kb}K@{DRIVE}"
+                "lfs:cleaner={policy},bsize=4K,fsize={fragment_bytes},segment={segment_kb}K,low={LOW},high={HIGH},\
+                 idle=0,minfree=1,minfreeseg={kept},resvseg={resvseg},\
+                 memory={memory_kb}K,discard={discard},cache={cache_kb}K@{DRIVE}"
             )
         }
     })

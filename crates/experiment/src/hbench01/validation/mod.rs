@@ -1,4 +1,5 @@
-//! The thesis's validation (chapter 4) in virtual time: workloads traced on one system, predicted for several, and run there.
+//! The thesis's validation (chapter 4) in virtual time: workloads traced on one system, predicted for several, and run
+//! there.
 
 mod recorded;
 
@@ -21,9 +22,10 @@ pub(crate) const EXPERIMENT: Experiment = Experiment {
     key: "hbench01/validation",
     title: "Workload-specific prediction against what is measured",
     source: "Smith, Workload-Specific File System Benchmarks, PhD thesis, Harvard, 2001, chapter 4",
-    runs: "a build, SDET with 1, 2, 4 and 8 scripts, and PostMark, each traced once on the slow machine with conventional updates; a slow and a \
-           fast machine, each with conventional updates, Soft Updates and No Order, measured by micro-benchmarks; every workload predicted \
-           for every system and replayed there, in virtual time, so that every error is the model's",
+    runs: "a build, SDET with 1, 2, 4 and 8 scripts, and PostMark, each traced once on the slow machine with \
+           conventional updates; a slow and a fast machine, each with conventional updates, Soft Updates and No Order, \
+           measured by micro-benchmarks; every workload predicted for every system and replayed there, in virtual \
+           time, so that every error is the model's",
     run,
 };
 
@@ -157,8 +159,9 @@ fn describe(outcome: &mut Outcome, systems: &[System], measure: &MeasureOptions)
         .parameter("caches at first", "cold")
         .parameter("pace", "as fast as possible")
         .note(
-            "The thesis built a kernel; the build here is that of ssh-build (unpack, configure, compile), and SDET and PostMark are fsage's own \
-             programs of that kind. Its figures are of other machines, so none of them is beside ours.",
+            "The thesis built a kernel; the build here is that of ssh-build (unpack, configure, compile), and SDET and \
+             PostMark are fsage's own programs of that kind. Its figures are of other machines, so none of them is \
+             beside ours.",
         );
 }
 

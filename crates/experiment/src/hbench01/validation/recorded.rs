@@ -1,8 +1,10 @@
-//! A workload profile of what a driver does in the laboratory: its calls with their virtual times, and the names it found.
+//! A workload profile of what a driver does in the laboratory: its calls with their virtual times, and the names it
+//! found.
 //!
-//! [`Recorded`] stands between a benchmark and a file system. The recording begins where the benchmark empties the caches, which is after it has
-//! made what it works on: what is there then is the snapshot. It ends where the benchmark begins to look for what is left, to remove it. So
-//! the trace is of the timed calls alone, as one would be that `fsage record` takes of the program.
+//! [`Recorded`] stands between a benchmark and a file system. The recording begins where the benchmark empties the
+//! caches, which is after it has made what it works on: what is there then is the snapshot. It ends where the benchmark
+//! begins to look for what is left, to remove it. So the trace is of the timed calls alone, as one would be that
+//! `fsage record` takes of the program.
 
 use crate::ExperimentError;
 use aging::snapshot::{TakeOptions, take};
@@ -381,6 +383,7 @@ impl<F: FileSystem> FileSystem for Recorded<F> {
     }
 
     posix::delegate! { |me| me.fs =>
-        now_ns, date_ns, pause_ns, contained, read_into, usage, extents, free_extents, environment, is_deterministic, shape, memory
+        now_ns, date_ns, pause_ns, contained, read_into, usage, extents, free_extents, environment, is_deterministic,
+        shape, memory
     }
 }

@@ -1,5 +1,5 @@
-//! A log that knows segments and files only, as the simulator of the publication (section 3.5): no disk, no time but the number of
-//! writes. What a real log has besides can be added, one thing at a time ([`Costs`], [`Age`]).
+//! A log that knows segments and files only, as the simulator of the publication (section 3.5): no disk, no time but
+//! the number of writes. What a real log has besides can be added, one thing at a time ([`Costs`], [`Age`]).
 
 use rand_core::SeedableRng;
 use rand_xoshiro::Xoshiro256PlusPlus;
@@ -25,7 +25,8 @@ pub(super) enum Policy {
 /// What the age of a segment is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Age {
-    /// Since the youngest block in it was written by its user, as in the publication: moving a block does not make it younger.
+    /// Since the youngest block in it was written by its user, as in the publication: moving a block does not make it
+    /// younger.
     Youngest,
     /// Since anything was written to the segment, by whomever.
     Written,
@@ -38,8 +39,8 @@ pub(super) struct Costs {
     pub(super) inodes: bool,
     /// The blocks of the inode map that have changed, whenever the cleaner has done its work.
     pub(super) map: bool,
-    /// Files are written when so many have changed: a file that is written over before that is written once. 0: each at once, in one
-    /// partial segment as long as the segment.
+    /// Files are written when so many have changed: a file that is written over before that is written once. 0: each at
+    /// once, in one partial segment as long as the segment.
     pub(super) dirty_files: u32,
 }
 
@@ -438,7 +439,8 @@ impl Log<'_> {
         }
     }
 
-    /// The blocks of the inode map that have changed are written. They count as new, as in the counters of the real log.
+    /// The blocks of the inode map that have changed are written. They count as new, as in the counters of the real
+    /// log.
     fn checkpoint(&mut self) {
         for block in 0..self.changed.len() {
             if std::mem::take(&mut self.changed[block]) {

@@ -1,5 +1,5 @@
-//! The simulation of the publication, which knows segments and files only, and what a real log costs besides, one thing at a
-//! time.
+//! The simulation of the publication, which knows segments and files only, and what a real log costs besides, one thing
+//! at a time.
 
 mod log;
 
@@ -12,16 +12,16 @@ use workload::hotcold::Skew;
 pub(crate) const EXPERIMENT: Experiment = Experiment {
     key: "lfs92/simulator",
     title: "The cleaning simulation: write cost by utilisation, greedy and cost-benefit, then what a real log adds",
-    source: "Rosenblum and Ousterhout, The Design and Implementation of a Log-Structured File System, TOCS 10(1), 1992, \
-             sections 3.4 to 3.6, figures 4 to 7",
-    runs: "files of one block in a log of segments, written over uniformly or nine tenths of the writes to a tenth of the files; no \
-           inodes, no disk, and the age of a segment is that of its youngest block; then inodes and summaries, the inode map, delayed \
-           writes, and the segments' ages as the real log keeps them",
+    source: "Rosenblum and Ousterhout, The Design and Implementation of a Log-Structured File System, TOCS 10(1), \
+             1992, sections 3.4 to 3.6, figures 4 to 7",
+    runs: "files of one block in a log of segments, written over uniformly or nine tenths of the writes to a tenth of \
+           the files; no inodes, no disk, and the age of a segment is that of its youngest block; then inodes and \
+           summaries, the inode map, delayed writes, and the segments' ages as the real log keeps them",
     run,
 };
 
-/// What the publication does not give, chosen here and varied below: as many segments of as many blocks as the real log of
-/// `lfs92/write-cost` has, cleaned eight at a time until eight are clean.
+/// What the publication does not give, chosen here and varied below: as many segments of as many blocks as the real log
+/// of `lfs92/write-cost` has, cleaned eight at a time until eight are clean.
 const BASE: Case = Case {
     policy: Policy::Greedy,
     skew: Skew::PAPER,
@@ -142,8 +142,8 @@ fn run(bench: &mut Bench<'_>) -> Result<Outcome, ExperimentError> {
         .parameter(
             "cleaner",
             format!(
-                "begins when no segment is clean, cleans {} together until {} are, and writes live blocks to segments of its own, the \
-                 oldest first",
+                "begins when no segment is clean, cleans {} together until {} are, and writes live blocks to segments \
+                 of its own, the oldest first",
                 base.together, base.spare
             ),
         )
@@ -197,8 +197,9 @@ fn rows(outcome: &mut Outcome, uniform: &[(f64, &Found)], greedy: &[(f64, &Found
         Published::about(0.5),
         best,
         Explain::because(
-            "not known: nothing that is varied below comes near a half, and hot and cold blocks kept apart in segments of their own would by \
-             theory cost more than that (lfs92/write-cost). The publication gives neither the size of its segments nor the cleaner's thresholds",
+            "not known: nothing that is varied below comes near a half, and hot and cold blocks kept apart in segments \
+             of their own would by theory cost more than that (lfs92/write-cost). The publication gives neither the \
+             size of its segments nor the cleaner's thresholds",
         ),
     ));
     for (utilisation, ratio) in ratios {
@@ -259,15 +260,20 @@ fn claims(outcome: &mut Outcome, uniform: &[(f64, &Found)], greedy: &[(f64, &Fou
         above(greedy, benefit).iter().all(|better| *better),
         format!("cost-benefit {}, greedy {}", shown(benefit), shown(greedy)),
         Explain::because(
-            "it does up to 85 %. At 90 % it does not with the age of the youngest block: what that age does is shown at 80 % (below)",
+            "it does up to 85 %. At 90 % it does not with the age of the youngest block: what that age does is shown \
+             at 80 % (below)",
         ),
     ));
     if let (Some(greedy), Some(benefit)) = (at(greedy, 0.75), at(benefit, 0.75)) {
         let (greedy, benefit) = (valley(&greedy.cleaned), valley(&benefit.cleaned));
         outcome.claim(Claim::new(
-            "cost-benefit cleans segments of two kinds, hot ones nearly empty and cold ones nearly full, far more so than greedy",
+            "cost-benefit cleans segments of two kinds, hot ones nearly empty and cold ones nearly full, far more so \
+             than greedy",
             benefit >= 3.0 && greedy < benefit / 3.0,
-            format!("the lower of two peaks over the valley between them: cost-benefit {benefit:.1}, greedy {greedy:.1}"),
+            format!(
+                "the lower of two peaks over the valley between them: cost-benefit {benefit:.1}, greedy \
+                {greedy:.1}"
+            ),
             Explain::because("not known"),
         ));
     }

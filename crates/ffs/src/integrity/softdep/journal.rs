@@ -1,9 +1,10 @@
 //! Journaled Soft Updates (`softdep+j`): records of what may be lost, so that recovery need not look at everything.
 //!
-//! Soft Updates themselves are the same. Before a block of metadata sets out, the records of all changes until then are in the log
-//! ([`Ffs::log_first`]): a batch is written when there are new ones, and whoever writes waits for it. The log's space is free again
-//! when all that its records name is on the disk ([`Ffs::checkpoint_records`]). The records are described in [`crate::log::notes`], and
-//! what is done by them after a crash in `log::recover`. McKusick and Roberson, BSDCan 2010.
+//! Soft Updates themselves are the same. Before a block of metadata sets out, the records of all changes until then are
+//! in the log ([`Ffs::log_first`]): a batch is written when there are new ones, and whoever writes waits for it. The
+//! log's space is free again when all that its records name is on the disk ([`Ffs::checkpoint_records`]). The records
+//! are described in [`crate::log::notes`], and what is done by them after a crash in `log::recover`. McKusick and
+//! Roberson, BSDCan 2010.
 
 use super::records::Key;
 use crate::Ffs;
@@ -247,7 +248,8 @@ impl Ffs {
 
     // ---- order
 
-    /// What the old name of something renamed waits for besides the new one: names of the directories that the new one is in.
+    /// What the old name of something renamed waits for besides the new one: names of the directories that the new one
+    /// is in.
     pub(super) fn names_above(&self, mut dir: Ino) -> Vec<Key> {
         let mut keys = Vec::new();
         if self.planted == Some(Bug::SujOrphanedMove) {
@@ -264,7 +266,8 @@ impl Ffs {
         keys
     }
 
-    /// A directory is about to get another name, perhaps. If a removal waits for the one that it has, that is on the disk first.
+    /// A directory is about to get another name, perhaps. If a removal waits for the one that it has, that is on the
+    /// disk first.
     pub(super) fn settle_names(&mut self, cx: &mut Cx, ino: Ino) {
         if !self.has_records() || !self.is_directory(ino.0) {
             return;

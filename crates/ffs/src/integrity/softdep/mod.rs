@@ -1,20 +1,22 @@
-//! Soft Updates: every write is delayed, and none waits for another; what a block must not show yet is taken out of it while it is
-//! written (McKusick and Ganger, "Soft Updates: A Technique for Eliminating Most Synchronous Writes in the Fast Filesystem", USENIX
-//! 1999; Ganger, McKusick, Soules and Patt, TOCS 18(2), 2000).
+//! Soft Updates: every write is delayed, and none waits for another; what a block must not show yet is taken out of it
+//! while it is written (McKusick and Ganger, "Soft Updates: A Technique for Eliminating Most Synchronous Writes in the
+//! Fast Filesystem", USENIX 1999; Ganger, McKusick, Soules and Patt, TOCS 18(2), 2000).
 //!
-//! What lives here: the dependency records (`records`), undo (`undo`), what each change waits for and gives up (`names`, `space`), and writing
-//! what must be there now (`push`). The rules that are kept:
+//! What lives here: the dependency records (`records`), undo (`undo`), what each change waits for and gives up
+//! (`names`, `space`), and writing what must be there now (`push`). The rules that are kept:
 //!
-//! 1. Nothing points to a structure that is not on the disk: a pointer waits for what it leads to, a name for its inode.
-//! 2. Nothing is used again while the disk points to it: space and numbers are free when the inode is on the disk without them, and
-//!    links are dropped when the name is gone from the disk.
-//! 3. A live thing never loses its last pointer: of a rename the old name stays until the new one is on the disk, and the place that a
-//!    block has left is kept until the pointer to the new one is.
+//! 1. Nothing points to a structure that is not on the disk: a pointer waits for what it leads to, a name for its
+//!    inode.
+//! 2. Nothing is used again while the disk points to it: space and numbers are free when the inode is on the disk
+//!    without them, and links are dropped when the name is gone from the disk.
+//! 3. A live thing never loses its last pointer: of a rename the old name stays until the new one is on the disk, and
+//!    the place that a block has left is kept until the pointer to the new one is.
 //! 4. A map has a block or an inode as used before anything points to it.
 //!
 //! So a crash leaves, at worst, blocks and inodes marked as used that are not, and link counts that are too high
-//! (docs/soft-updates.md). Names as the sources call their records (`ffs_softdep.c`): `inodedep`, `bmsafemap`, `allocdirect`,
-//! `allocindir`, `indirdep`, `freefrag`, `freeblks`, `freefile`, `pagedep`, `diradd`, `mkdir`, `dirrem`, `newdirblk`.
+//! (docs/soft-updates.md). Names as the sources call their records (`ffs_softdep.c`): `inodedep`, `bmsafemap`,
+//! `allocdirect`, `allocindir`, `indirdep`, `freefrag`, `freeblks`, `freefile`, `pagedep`, `diradd`, `mkdir`, `dirrem`,
+//! `newdirblk`.
 
 mod inodes;
 mod journal;
@@ -35,11 +37,12 @@ use posix::Errno;
 pub(crate) use records::Deps;
 use ufs::live::{CutIndirects, Freed, Name, Piece};
 
-/// Records for each inode that the machine keeps in memory. BSD's `max_softdeps` was eight times `desiredvnodes` in 1998 and is four times now; it counts
-/// inodes with dependencies, this all records.
+/// Records for each inode that the machine keeps in memory. BSD's `max_softdeps` was eight times `desiredvnodes` in
+/// 1998 and is four times now; it counts inodes with dependencies, this all records.
 const RECORDS_PER_INODE: usize = 4;
 
-/// The limit is never below the first nor above the second of these. A record with what belongs to it takes less than 512 bytes of memory.
+/// The limit is never below the first nor above the second of these. A record with what belongs to it takes less than
+/// 512 bytes of memory.
 const RECORDS: std::ops::RangeInclusive<usize> = 1 << 10..=1 << 18;
 
 /// So many records there are before whoever makes changes has to wait for the disk, until there are half as many.

@@ -104,7 +104,8 @@ impl Ffs {
         !names.copied().any(|number| not_yet(&number)) || !self.earlier_names(dir).is_empty()
     }
 
-    /// A name that was made and has not set out is to go: what has waited for it waits for another one of its inode, if there is one.
+    /// A name that was made and has not set out is to go: what has waited for it waits for another one of its inode, if
+    /// there is one.
     fn pass_on(&mut self, held: Number, others: &[Number]) {
         if let Some(other) = others.last() {
             self.soft.wait_for_other(Key::Record(held), Key::Record(*other));
@@ -137,8 +138,9 @@ impl Ffs {
         (made && self.soft.is_held(last)).then_some(last)
     }
 
-    /// Whether a name of an inode that was made and has not set out need not be on the disk at all when it goes. That of a directory
-    /// which the disk knows by another name must: what has moved out of the directory goes before its last name.
+    /// Whether a name of an inode that was made and has not set out need not be on the disk at all when it goes. That
+    /// of a directory which the disk knows by another name must: what has moved out of the directory goes before its
+    /// last name.
     fn may_cancel(&self, ino: Ino) -> bool {
         self.soft.is_unborn(ino.0) || self.directory(ino).is_err()
     }
@@ -163,9 +165,11 @@ impl Ffs {
         Ok(())
     }
 
-    /// A new name waits for those that had its room, and what waits for an earlier name of its inode, or where a directory's `..` leads, is about to wait for it
-    /// instead. If these were the same, as of two directories that have changed places again and again, nothing could go to the disk: so the room is free
-    /// there first. Changes of one chunk go together, and are no such circle. It may have been a name of the same inode, which has been elsewhere meanwhile.
+    /// A new name waits for those that had its room, and what waits for an earlier name of its inode, or where a
+    /// directory's `..` leads, is about to wait for it instead. If these were the same, as of two directories that have
+    /// changed places again and again, nothing could go to the disk: so the room is free there first. Changes of one
+    /// chunk go together, and are no such circle. It may have been a name of the same inode, which has been elsewhere
+    /// meanwhile.
     fn has_its_room(&mut self, cx: &mut Cx, new: Number, ino: Ino) {
         let waits = self.soft.records.get(new).into_iter().flat_map(|record| &record.waits);
         let of_removal = |key: &(Key, u64)| match key.0 {
@@ -198,8 +202,9 @@ impl Ffs {
         }
     }
 
-    /// A directory is about to be longer on the disk by a chunk of a block that it has there already: the disk has a sound chunk there
-    /// first. It has one where this mount has written the block ([`Ffs::fill_directory`]), and gets one otherwise.
+    /// A directory is about to be longer on the disk by a chunk of a block that it has there already: the disk has a
+    /// sound chunk there first. It has one where this mount has written the block ([`Ffs::fill_directory`]), and gets
+    /// one otherwise.
     fn has_empty_chunk_on_disk(&mut self, cx: &mut Cx, dir: Ino, chunk: u64) {
         let lbn = chunk >> self.g.bshift;
         let id = BlockId { ino: dir, lbn: Lbn(lbn as i64) };
@@ -368,7 +373,8 @@ impl Ffs {
         self.soft.drops.push((ino.0, links));
     }
 
-    /// An operation is over, or has failed: the links it has dropped go with the name that led there, or with its last change of a directory.
+    /// An operation is over, or has failed: the links it has dropped go with the name that led there, or with its last
+    /// change of a directory.
     pub(super) fn soft_operation_ends(&mut self, cx: &mut Cx) {
         self.note_end();
         (self.soft.new_name, self.soft.new_parent) = (None, None);

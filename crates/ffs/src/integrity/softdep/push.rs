@@ -1,7 +1,7 @@
 //! What must be on the disk now: a record is made stable by writing what it waits for, then its own block.
 //!
-//! A program waits for each of these writes before it goes on, so that what follows in it can take them as done. Whoever writes
-//! or takes a block meanwhile waits for them too (`assumed`).
+//! A program waits for each of these writes before it goes on, so that what follows in it can take them as done.
+//! Whoever writes or takes a block meanwhile waits for them too (`assumed`).
 
 use super::records::{Key, Kind};
 use super::table::Number;
@@ -185,7 +185,8 @@ impl Ffs {
     /// The way from the root to an inode is on the disk.
     fn push_names(&mut self, cx: &mut Cx, mut ino: Ino) -> Result<(), Errno> {
         if self.directory(ino).is_err() && self.soft.inodes.get(ino.0).is_none_or(|dep| dep.names.is_empty()) {
-            // Its name is in a block on the disk, of a directory that may have no name there itself. Which, nobody knows.
+            // Its name is in a block on the disk, of a directory that may have no name there itself. Which, nobody
+            // knows.
             return self.push_directories(cx);
         }
         for _ in 0..DEEP {
@@ -284,8 +285,8 @@ impl Ffs {
         );
     }
 
-    /// Writes every changed block that can go as it is in memory, and waits for them: one of which something would be left out goes a second time, so
-    /// it is written only where no other can go.
+    /// Writes every changed block that can go as it is in memory, and waits for them: one of which something would be
+    /// left out goes a second time, so it is written only where no other can go.
     fn write_what_is_safe(&mut self, cx: &mut Cx) {
         let dirty: Vec<BlockId> = cx.cache().all_dirty_blocks().collect();
         let safe: Vec<BlockId> = dirty.iter().copied().filter(|id| self.goes_whole(*id)).collect();
@@ -296,8 +297,9 @@ impl Ffs {
         cx.wait_for_writes();
     }
 
-    /// The kernel wants some blocks clean. Those of which something would be left out stay dirty, and others are written instead, as many as are wanted, as BSD
-    /// does (`buf_countdeps`): data that has been dirty for longest, which they mostly wait for, then whatever else they wait for.
+    /// The kernel wants some blocks clean. Those of which something would be left out stay dirty, and others are
+    /// written instead, as many as are wanted, as BSD does (`buf_countdeps`): data that has been dirty for longest,
+    /// which they mostly wait for, then whatever else they wait for.
     pub(super) fn soft_write_back(&mut self, cx: &mut Cx, blocks: &[BlockId]) {
         let dirty = |id: &BlockId| cx.cache().is_dirty(*id);
         let (mut go, rest): (Vec<BlockId>, Vec<BlockId>) =

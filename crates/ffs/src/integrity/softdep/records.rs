@@ -1,8 +1,8 @@
 //! Dependency records: what a change waits for, and what waits for it.
 //!
-//! A record is *held* while something that it waits for is not stable: the change is undone in what is written of its block. It is
-//! *written* when its block has set out with it, and gone when that write is complete. Records are numbered by age, and a record waits only for
-//! older ones and for writes, so that there are no circles.
+//! A record is *held* while something that it waits for is not stable: the change is undone in what is written of its
+//! block. It is *written* when its block has set out with it, and gone when that write is complete. Records are
+//! numbered by age, and a record waits only for older ones and for writes, so that there are no circles.
 
 use super::inodes::Inodes;
 use super::pages::Pages;
@@ -56,7 +56,8 @@ pub(super) enum Kind {
     Indirect { holder: BlockId, index: usize, placed: Placed },
     /// An entry of a directory.
     Entry(Entry),
-    /// What an inode, and some indirect blocks, have given up (`freeblks`, `freefile`): it is free when these are stable.
+    /// What an inode, and some indirect blocks, have given up (`freeblks`, `freefile`): it is free when these are
+    /// stable.
     Free { ino: u32, freed: Vec<Freed>, number: Option<bool>, drops: Vec<(u32, i16)> },
 }
 
@@ -174,8 +175,8 @@ pub(crate) struct Deps {
     spare: Vec<Vec<Flight>>,
     /// Blocks of directories of which the disk has so many bytes, with sound chunks up to there.
     pub(super) filled: BTreeMap<BlockId, u32>,
-    /// Requests that a program waits for, whose blocks are taken as stable by what follows in it, with the program that has last
-    /// waited for it. Whoever writes meanwhile waits for them too.
+    /// Requests that a program waits for, whose blocks are taken as stable by what follows in it, with the program that
+    /// has last waited for it. Whoever writes meanwhile waits for them too.
     pub(super) assumed: BTreeMap<IoId, u64>,
     /// The program that has waited for all of these.
     pub(super) assumed_by: Option<u64>,
@@ -416,7 +417,8 @@ impl Deps {
         found
     }
 
-    /// Whether a record is, or waits for, a change of a name that `wanted` says, by way of any that is not `here` (itself included).
+    /// Whether a record is, or waits for, a change of a name that `wanted` says, by way of any that is not `here`
+    /// (itself included).
     pub(super) fn leads_to(
         &self,
         number: Number,
@@ -431,8 +433,8 @@ impl Deps {
         found
     }
 
-    /// Visits a record and what it waits for, as long as `visit` says so. It is told whether the way there has left the changes that are `here`;
-    /// a record may be visited once with either.
+    /// Visits a record and what it waits for, as long as `visit` says so. It is told whether the way there has left the
+    /// changes that are `here`; a record may be visited once with either.
     fn walk<'a>(
         &'a self,
         number: Number,
@@ -539,7 +541,8 @@ impl Deps {
         }
     }
 
-    /// A record is no more: what it was about has become stable, or will never be on the disk. What waits for it waits no longer.
+    /// A record is no more: what it was about has become stable, or will never be on the disk. What waits for it waits
+    /// no longer.
     pub(super) fn remove(&mut self, number: Number) -> Option<(Record, Vec<Number>)> {
         self.wait_no_more(number);
         let mut record = self.records.remove(number)?;

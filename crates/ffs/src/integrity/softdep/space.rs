@@ -176,7 +176,8 @@ impl Ffs {
             self.soft.add(kind, &keys);
         }
         if !unborn && !changed.is_empty() {
-            // No length on the disk ends where an indirect block has nothing any more. Rare, as BSD's partial truncation says.
+            // No length on the disk ends where an indirect block has nothing any more. Rare, as BSD's partial
+            // truncation says.
             self.force_even_clean(cx, self.inode_block(ino).id);
         }
         changed.iter().for_each(|block| cx.change(block));

@@ -155,8 +155,8 @@ impl Ffs {
         id.ino != Ino::DEVICE && id.lbn.0 >= 0 && self.directory(id.ino).is_ok()
     }
 
-    /// What a block has behind its directory's end are sound chunks, so that the directory can become longer on the disk before the
-    /// block is written again (as `ufs_direnter` does under Soft Updates).
+    /// What a block has behind its directory's end are sound chunks, so that the directory can become longer on the
+    /// disk before the block is written again (as `ufs_direnter` does under Soft Updates).
     fn fill_directory(&self, id: BlockId, out: &mut [u8]) {
         let Some(node) = self.inodes.get(id.ino.0) else { return };
         let from = (id.lbn.0 as u64) << self.g.bshift;
@@ -237,7 +237,8 @@ impl Ffs {
         copy(&chunk, bytes);
     }
 
-    /// A block sets out: what is ready goes with it. Returns what is stable when it has arrived, and whether something is undone.
+    /// A block sets out: what is ready goes with it. Returns what is stable when it has arrived, and whether something
+    /// is undone.
     pub(super) fn load_up(&mut self, id: BlockId) -> (Keys, bool) {
         let mut keys = Keys::new();
         let mut undone = false;
@@ -332,7 +333,8 @@ impl Ffs {
 }
 
 impl Table {
-    /// Pointers, in order: behind one of a file's last fragments that is held all others are, and of a directory behind any.
+    /// Pointers, in order: behind one of a file's last fragments that is held all others are, and of a directory behind
+    /// any.
     fn load(&mut self, numbers: impl Iterator<Item = Number>, whole: bool, keys: &mut Keys, undone: &mut bool) {
         let mut ends = false;
         for number in numbers {

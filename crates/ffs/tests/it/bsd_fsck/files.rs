@@ -1,6 +1,6 @@
-//! The same for inodes, blocks and names: passes 1 to 4 of NetBSD's and FreeBSD's fsck_ffs (`checkinode`, `pass1check`, `ckinode`,
-//! `dircheck`, `pass2check`, `pass4`), worked out from the bytes. Stricter than they are where a kernel would be confused all the same:
-//! every pointer beyond a file's end, and blocks across block boundaries.
+//! The same for inodes, blocks and names: passes 1 to 4 of NetBSD's and FreeBSD's fsck_ffs (`checkinode`, `pass1check`,
+//! `ckinode`, `dircheck`, `pass2check`, `pass4`), worked out from the bytes. Stricter than they are where a kernel
+//! would be confused all the same: every pointer beyond a file's end, and blocks across block boundaries.
 
 use super::{Bytes, Fs, up};
 use std::collections::{BTreeMap, BTreeSet};

@@ -1,4 +1,5 @@
-//! A disk that processes in the laboratory age: random calls through every layer, each block's bytes written by the kernel.
+//! A disk that processes in the laboratory age: random calls through every layer, each block's bytes written by the
+//! kernel.
 
 use device::crash::{Event, Write};
 use device::fixed::FixedDevice;
@@ -34,8 +35,8 @@ pub struct Ager {
     out_of_space: u32,
 }
 
-/// Makes `steps` random calls on the file system in a store, and if asked fills it up; then unmounts it, and compares what is
-/// in the image with what the processes read before.
+/// Makes `steps` random calls on the file system in a store, and if asked fills it up; then unmounts it, and compares
+/// what is in the image with what the processes read before.
 pub fn age(before: MemoryStore, words: &str, steps: u32, fill: bool, seed: u64) -> Aged {
     let (mut ager, disk) = Ager::start(before.clone(), words, seed, None);
     for _ in 0..steps {

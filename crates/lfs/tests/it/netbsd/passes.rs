@@ -1,5 +1,5 @@
-//! What NetBSD's fsck_lfs (passes 0 to 5), its kernel's mount and its lfs_cleanerd look at or rely on, worked out anew from the bytes of
-//! an image. Each function is named after whoever asks.
+//! What NetBSD's fsck_lfs (passes 0 to 5), its kernel's mount and its lfs_cleanerd look at or rely on, worked out anew
+//! from the bytes of an image. Each function is named after whoever asks.
 
 use super::raw::{
     Disk, Held, IFILE, Inode, NDADDR, ORPHAN, PAD, Partial, ROOT, SECTOR, SEGUSE_ACTIVE, SEGUSE_DIRTY, SEGUSE_EMPTY,
@@ -32,7 +32,8 @@ impl Complaints {
     }
 }
 
-/// Everything that NetBSD would complain about. Of a file system that was not unmounted, as its older checkpoint has it.
+/// Everything that NetBSD would complain about. Of a file system that was not unmounted, as its older checkpoint has
+/// it.
 pub fn complaints(bytes: &[u8], writer: Writer) -> Vec<String> {
     let mut found = Complaints::default();
     let first = Superblock(&bytes[PAD as usize..][..512]);
@@ -44,7 +45,8 @@ pub fn complaints(bytes: &[u8], writer: Writer) -> Vec<String> {
     if first.pflags() & second.pflags() & 1 == 1 {
         found.equal("serial of the second superblock of a clean file system", second.serial(), first.serial());
     }
-    // `lfs_mountfs` takes the older of the two, which is surely complete, and the first of equal ones; fsck_lfs the second.
+    // `lfs_mountfs` takes the older of the two, which is surely complete, and the first of equal ones; fsck_lfs the
+    // second.
     let older = if second.serial() < first.serial() { vec![second] } else { vec![first] };
     for sb in if first.serial() == second.serial() { vec![first, second] } else { older } {
         match Disk::open(bytes, sb) {
@@ -73,8 +75,8 @@ fn checkpoint(disk: &Disk<'_>, writer: Writer, found: &mut Complaints) {
     mount(disk, writer, found);
 }
 
-/// The kernel's roll-forward from the older checkpoint (`check_segsum`) comes as far as the newer one, and what it meets has complete
-/// directory operations up to there.
+/// The kernel's roll-forward from the older checkpoint (`check_segsum`) comes as far as the newer one, and what it
+/// meets has complete directory operations up to there.
 fn roll_forward(disk: &Disk<'_>, newest: u64, found: &mut Complaints) {
     let sb = &disk.sb;
     let (mut at, mut serial, mut open) = (sb.offset(), sb.serial(), false);
@@ -165,7 +167,8 @@ fn one_superblock(sb: &Superblock<'_>, disk_bytes: u64, writer: Writer, found: &
     }
 }
 
-/// Pass 0, and what the kernel does to a list that is not in ascending order: it sorts it in memory, and writes half of it back.
+/// Pass 0, and what the kernel does to a list that is not in ascending order: it sorts it in memory, and writes half of
+/// it back.
 fn free_list(disk: &Disk<'_>, writer: Writer, found: &mut Complaints) {
     let info = |at| u32_at(&disk.ifile, at);
     let (mut listed, mut last) = (BTreeSet::new(), 0);

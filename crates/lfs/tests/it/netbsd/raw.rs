@@ -1,5 +1,5 @@
-//! An image as NetBSD's sources see it: places of fields written down here once more, from `sys/ufs/lfs/lfs.h`, and nothing of
-//! the crate that is tested.
+//! An image as NetBSD's sources see it: places of fields written down here once more, from `sys/ufs/lfs/lfs.h`, and
+//! nothing of the crate that is tested.
 
 /// Bytes of a sector.
 pub const SECTOR: u64 = 512;
@@ -55,9 +55,11 @@ macro_rules! fields {
 }
 
 impl Superblock<'_> {
-    fields!(magic: 0, version: 4, size: 8, ssize: 12, dsize: 16, bsize: 20, fsize: 24, frag: 28, freehd: 32, nfiles: 40);
+    fields!(magic: 0, version: 4, size: 8, ssize: 12, dsize: 16, bsize: 20, fsize: 24, frag: 28, freehd: 32,
+        nfiles: 40);
     fields!(uinodes: 48, idaddr: 52, ifile: 56, lastseg: 60, nextseg: 64, curseg: 68, offset: 72, inopf: 80);
-    fields!(minfree: 84, fsbpseg: 96, inopb: 100, ifpb: 104, sepb: 108, nindir: 112, nseg: 116, nspf: 120, cleansz: 124);
+    fields!(minfree: 84, fsbpseg: 96, inopb: 100, ifpb: 104, sepb: 108, nindir: 112, nseg: 116, nspf: 120,
+        cleansz: 124);
     fields!(segtabsz: 128, segmask: 132, segshift: 136, bshift: 140, ffshift: 144, fbshift: 148, blktodb: 176);
     fields!(sushift: 180, maxsymlinklen: 184, nclean: 228, minfreeseg: 328, sumsize: 332, ibsize: 344, s0addr: 348);
     fields!(inodefmt: 360, interleave: 364, ident: 368, fsbtodb: 372, resvseg: 376, cksum: 508);

@@ -132,7 +132,8 @@ impl Preprocess {
         }
         let over = if to.end == End::Found { to.node } else { NodeId::NONE };
         let (mut over_bytes, mut over_last) = (0, false);
-        // Where the file has other names it stays, and only this name changes: package managers keep the old file by a link.
+        // Where the file has other names it stays, and only this name changes: package managers keep the old file by a
+        // link.
         let mut class = Class::Rename;
         if over != NodeId::NONE {
             let record = *self.tree.node(over);

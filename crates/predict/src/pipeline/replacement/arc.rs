@@ -1,9 +1,9 @@
 //! ARC: an adaptive replacement cache (Megiddo and Modha, FAST 2003, figure 4).
 //!
-//! `T1` holds what was used once since it came in, `T2` what was used again, both by recency; `B1` and `B2` remember what each of them
-//! evicted lately. What is asked for while `B1` remembers it says that `T1` is too small, while `B2` does that `T2` is: the target `p`
-//! of `T1` moves. Names are the paper's. Sizes are in pages, and so is what a ghost moves the target by. As in libCacheSim the target need not be
-//! a whole number.
+//! `T1` holds what was used once since it came in, `T2` what was used again, both by recency; `B1` and `B2` remember
+//! what each of them evicted lately. What is asked for while `B1` remembers it says that `T1` is too small, while `B2`
+//! does that `T2` is: the target `p` of `T1` moves. Names are the paper's. Sizes are in pages, and so is what a ghost
+//! moves the target by. As in libCacheSim the target need not be a whole number.
 
 use super::{Evicted, Pass, queues::Queues};
 
@@ -88,7 +88,8 @@ impl Arc {
         self.l1() + self.queues.pages(T2) + self.queues.pages(B2)
     }
 
-    /// What the last eviction gave up; and where chunks differ in size, what is then too much by the paper's invariants.
+    /// What the last eviction gave up; and where chunks differ in size, what is then too much by the paper's
+    /// invariants.
     #[inline]
     pub(super) fn forget(&mut self) -> Option<u32> {
         if let Some(id) = self.forgotten.take() {

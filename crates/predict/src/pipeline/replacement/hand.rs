@@ -1,10 +1,11 @@
 //! CLOCK and SIEVE: one queue with a hand.
 //!
-//! The hand goes from the oldest chunk to the newest and round again. It passes over what was used since it came by, and evicts the first
-//! that was not. The two differ only in where a newcomer goes. In CLOCK (Corbató, *A paging experiment with the Multics system*,
-//! 1968; one bit, as in libCacheSim) it takes the place that the hand has just left, so that all others come before it, which
-//! makes it a queue with reinsertion. In SIEVE (Zhang et al., NSDI 2024, algorithm 1) it goes to the end of the queue, where the
-//! hand may meet it soon: what nobody asks for again is gone quickly.
+//! The hand goes from the oldest chunk to the newest and round again. It passes over what was used since it came by,
+//! and evicts the first that was not. The two differ only in where a newcomer goes. In CLOCK (Corbató, *A paging
+//! experiment with the Multics system*, 1968; one bit, as in libCacheSim) it takes the place that the hand has just
+//! left, so that all others come before it, which makes it a queue with reinsertion. In SIEVE (Zhang et al., NSDI 2024,
+//! algorithm 1) it goes to the end of the queue, where the hand may meet it soon: what nobody asks for again is gone
+//! quickly.
 
 use super::Pass;
 use super::queues::Queues;

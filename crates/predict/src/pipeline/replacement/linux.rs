@@ -1,15 +1,16 @@
 //! Linux's two lists, as its kernel keeps them where it is not built for generations (`CONFIG_LRU_GEN`).
 //!
-//! * What comes in is put at the head of the *inactive* list. Its first use marks it as referenced; the next moves it to the *active* list
-//!   (`folio_mark_accessed`, mm/swap.c). A use of what is active only marks it: the active list is a queue.
-//! * Reclaim takes the oldest of the inactive list, marked or not (file pages that nobody has mapped: `folio_check_references`,
-//!   mm/vmscan.c). It takes from the active list at the same rate, in proportion to the lists' lengths, while the inactive list is too
-//!   short (`inactive_is_low`: shorter than the active one divided by the square root of ten times the gigabytes of both) or
-//!   something came back active since the last time (`prepare_scan_control`). What is taken from the active list begins
-//!   anew in the inactive one, its mark kept.
-//! * Every eviction and every activation advances an age by its pages. What comes back before the age has advanced by more than the active
-//!   list's length would have been found had that list been the inactive one's: it becomes active at once
-//!   (the *refault distance*; mm/workingset.c).
+//! * What comes in is put at the head of the *inactive* list. Its first use marks it as referenced; the next moves it
+//!   to the *active* list (`folio_mark_accessed`, mm/swap.c). A use of what is active only marks it: the active list is
+//!   a queue.
+//! * Reclaim takes the oldest of the inactive list, marked or not (file pages that nobody has mapped:
+//!   `folio_check_references`, mm/vmscan.c). It takes from the active list at the same rate, in proportion to the
+//!   lists' lengths, while the inactive list is too short (`inactive_is_low`: shorter than the active one divided by
+//!   the square root of ten times the gigabytes of both) or something came back active since the last time
+//!   (`prepare_scan_control`). What is taken from the active list begins anew in the inactive one, its mark kept.
+//! * Every eviction and every activation advances an age by its pages. What comes back before the age has advanced by
+//!   more than the active list's length would have been found had that list been the inactive one's: it becomes active
+//!   at once (the *refault distance*; mm/workingset.c).
 //!
 //! Of memory that is not page cache (anonymous memory, which competes where there is swap) nothing is known here.
 
@@ -213,15 +214,16 @@ mod tests {
         assert_eq!(read(&mut cache, 0..400), 400);
     }
 
-    /// The active list holds 500 pages, so what comes back within 500 evictions is active at once, and a scan cannot take it away; what comes
-    /// back later is not.
+    /// The active list holds 500 pages, so what comes back within 500 evictions is active at once, and a scan cannot
+    /// take it away; what comes back later is not.
     #[test]
     fn what_comes_back_soon_is_active() {
         for (scanned, survives) in [(800, true), (1500, false)] {
             let mut cache = cache(1000);
             read(&mut cache, 0..500);
             read(&mut cache, 0..500);
-            // The inactive list holds 500: the first of these pages are evicted `scanned` - 500 evictions before they come back.
+            // The inactive list holds 500: the first of these pages are evicted `scanned` - 500 evictions before they
+            // come back.
             read(&mut cache, 10_000..10_100);
             read(&mut cache, 20_000..20_000 + scanned);
             assert_eq!(read(&mut cache, 10_000..10_100), 100);

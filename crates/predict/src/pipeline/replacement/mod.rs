@@ -1,13 +1,14 @@
 //! Which chunk of pages leaves the data cache first.
 //!
-//! One file per idea: [`lru`](super::lru), [`hand`] (CLOCK and SIEVE), [`s3fifo`], [`arc`] and [`linux`]; the lists that they are made of
-//! are [`queues`]. A chunk is a slot, a small integer, so nothing is hashed or allocated when a page is touched. With chunks
-//! of one page each policy misses exactly as libCacheSim's of that name does (tests/it/libcachesim.rs); Linux is held against the kernel (tests/it/kernel_cache.rs).
-//! With larger chunks sizes are in pages, a chunk enters and leaves as a whole, and one pass over its pages is one use, however many
-//! requests make it.
+//! One file per idea: [`lru`](super::lru), [`hand`] (CLOCK and SIEVE), [`s3fifo`], [`arc`] and [`linux`]; the lists
+//! that they are made of are [`queues`]. A chunk is a slot, a small integer, so nothing is hashed or allocated when a
+//! page is touched. With chunks of one page each policy misses exactly as libCacheSim's of that name does
+//! (tests/it/libcachesim.rs); Linux is held against the kernel (tests/it/kernel_cache.rs). With larger chunks sizes are
+//! in pages, a chunk enters and leaves as a whole, and one pass over its pages is one use, however many requests make
+//! it.
 //!
-//! A policy may remember what it has evicted (a *ghost*). The slot of a ghost stays the chunk's, and is given up when the
-//! policy [forgets](Replacement::forget) it.
+//! A policy may remember what it has evicted (a *ghost*). The slot of a ghost stays the chunk's, and is given up when
+//! the policy [forgets](Replacement::forget) it.
 
 mod arc;
 mod hand;
@@ -56,7 +57,8 @@ impl Replacement {
         }
     }
 
-    /// A chunk that is not in the cache is about to come in: if it is a ghost, it is one no longer, and the policy learns from that.
+    /// A chunk that is not in the cache is about to come in: if it is a ghost, it is one no longer, and the policy
+    /// learns from that.
     #[inline]
     pub fn recall(&mut self, id: u32) {
         match self {

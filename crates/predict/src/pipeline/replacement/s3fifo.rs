@@ -1,10 +1,10 @@
-//! S3-FIFO: a small queue, a main queue and a queue of ghosts (Yang et al., *FIFO queues are all you need for cache eviction*, SOSP
-//! 2023, section 4, algorithm 1), with the parameters of libCacheSim.
+//! S3-FIFO: a small queue, a main queue and a queue of ghosts (Yang et al., *FIFO queues are all you need for cache
+//! eviction*, SOSP 2023, section 4, algorithm 1), with the parameters of libCacheSim.
 //!
-//! What comes in goes through the small queue, a tenth of the cache. What was used at least twice there moves to the main queue, the rest
-//! leaves and is remembered; what is asked for while it is remembered enters the main queue at once. The main queue is CLOCK
-//! with two bits. As in libCacheSim, and other than in the paper, what comes in before anything was evicted enters the main queue when the
-//! small one is full.
+//! What comes in goes through the small queue, a tenth of the cache. What was used at least twice there moves to the
+//! main queue, the rest leaves and is remembered; what is asked for while it is remembered enters the main queue at
+//! once. The main queue is CLOCK with two bits. As in libCacheSim, and other than in the paper, what comes in before
+//! anything was evicted enters the main queue when the small one is full.
 
 use super::{Evicted, Pass, queues::Queues};
 

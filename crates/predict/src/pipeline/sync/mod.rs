@@ -1,7 +1,8 @@
 //! What of each file is not stable yet, and what a sync of one makes stable of the others.
 //!
-//! Changes carry the time of a clock that each commit advances, so a change is committed if its time is not above the commit's. How
-//! far a commit reaches is a matter of the [`Family`] of the file system, in `family`; the pages are in `pages`.
+//! Changes carry the time of a clock that each commit advances, so a change is committed if its time is not above the
+//! commit's. How far a commit reaches is a matter of the [`Family`] of the file system, in `family`; the pages are in
+//! `pages`.
 
 mod family;
 
@@ -142,8 +143,8 @@ impl Ledger {
         }
     }
 
-    /// Remembers a file whose name is not committed. Now and then those are forgotten that are gone or stable by now, so that no more are kept
-    /// than there are.
+    /// Remembers a file whose name is not committed. Now and then those are forgotten that are gone or stable by now,
+    /// so that no more are kept than there are.
     fn operation(&mut self, node: NodeId) {
         self.operations.push(node);
         if self.operations.len() > self.operations_limit {
@@ -256,8 +257,8 @@ impl Ledger {
         stamp > reached.max(file.committed)
     }
 
-    /// Another new file of the directory was synced since this one was made: by its sync, or beside where it wrote, a part of what this
-    /// one's has to do is done.
+    /// Another new file of the directory was synced since this one was made: by its sync, or beside where it wrote, a
+    /// part of what this one's has to do is done.
     fn is_late(&self, file: &File) -> bool {
         file.dir != NodeId::NONE && file.made > file.committed && self.get(file.dir).new_synced >= file.made
     }
@@ -390,7 +391,8 @@ mod tests {
         }
     }
 
-    /// SQLite syncs its journal, then the directory: under `data=journal` the second took as long as the first, and was priced as nothing.
+    /// SQLite syncs its journal, then the directory: under `data=journal` the second took as long as the first, and was
+    /// priced as nothing.
     #[test]
     fn a_directorys_sync_commits_what_changed_elsewhere() {
         let kinds = |directory_commits, sync_leaves_changes| {

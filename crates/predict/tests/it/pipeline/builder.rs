@@ -177,8 +177,8 @@ pub fn cold(trace: &Trace) -> Vec<String> {
 pub fn primes() -> SystemProfile {
     let mut candidates = (2u64..).filter(|n| (2..).take_while(|d| d * d <= *n).all(|d| n % d != 0));
     let mut system = SystemProfile { name: "primes".into(), ..SystemProfile::default() };
-    // Without prices by the distance of inodes and for directories of few names, which have tests of their own, `lus_nc` and `lur_nc` stand for
-    // all; a device that has rested is as fast, and so is the first sync.
+    // Without prices by the distance of inodes and for directories of few names, which have tests of their own,
+    // `lus_nc` and `lur_nc` stand for all; a device that has rested is as fast, and so is the first sync.
     let apart = [Class::LookupNearMiss, Class::LookupFewMiss, Class::SyncIdle, Class::SyncFirst];
     for &class in Class::ALL.iter().filter(|class| !apart.contains(class)) {
         let points = if class.is_curve() { class.points() } else { &[0] };

@@ -33,8 +33,8 @@ fn the_first_read_brings_a_window_and_what_follows_is_sequential() {
     assert_eq!(got[1..], ["rdf_16384", "rdc_4096", "rdc_4096", "rdc_4096", "rd_4096", "rd_4096", "rrd_4096"]);
 }
 
-/// An archive that is read from end to end while it is unpacked, and merged runs of a sort, were predicted as if nothing were read ahead
-/// meanwhile: 154 us for 64 KB that replays read in 12.
+/// An archive that is read from end to end while it is unpacked, and merged runs of a sort, were predicted as if
+/// nothing were read ahead meanwhile: 154 us for 64 KB that replays read in 12.
 #[test]
 fn what_is_read_ahead_meanwhile_is_not_waited_for() {
     let mut t = Trace::new().has("/f", 1024 * K);
@@ -320,7 +320,8 @@ fn allocation_and_holes() {
     assert_eq!(cold(&t)[1..], ["falloc_65536", "wra_4096", "trc_65536", "wra_4096"]);
 }
 
-/// A part of a reserved block was priced as if the block had to be read first, and giving reserved space back as if it held data.
+/// A part of a reserved block was priced as if the block had to be read first, and giving reserved space back as if it
+/// held data.
 #[test]
 fn reserved_space_holds_no_data() {
     let mut t = Trace::new();
@@ -395,7 +396,8 @@ fn a_copy_that_shares_blocks_leaves_nothing_to_write() {
     let mut sharing = primes();
     sharing.behaviour.copies_share = Some(true);
     let got = t.vectors(&sharing, &PredictOptions::default());
-    // Sharing is by extents: beyond what was measured no bytes count, and none are read. Names are all there is to write.
+    // Sharing is by extents: beyond what was measured no bytes count, and none are read. Names are all there is to
+    // write.
     assert_eq!(got[2..4], ["copy_1048576", "syncfs_65536"]);
     // Only what was written can be shared. Parts of blocks are copied.
     assert_eq!(got[6], "copy_1048576 -1*copy_65536 copy_new_65536");
@@ -408,7 +410,8 @@ fn a_copy_that_shares_blocks_leaves_nothing_to_write() {
     assert_eq!(got[8], "rdc_4096 0.25*rdc_far_16777216", "it is in memory, 16 MB and more from the processor");
 }
 
-/// Holes were priced as data from the disk. That no disk is asked for them: `a_hole_is_read_without_the_disk` of the laboratory.
+/// Holes were priced as data from the disk. That no disk is asked for them: `a_hole_is_read_without_the_disk` of the
+/// laboratory.
 #[test]
 fn a_hole_is_read_without_the_disk() {
     let mut t = Trace::new().has("/f", 64 * K);

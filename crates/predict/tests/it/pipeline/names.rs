@@ -204,8 +204,8 @@ fn rename_over_a_file_frees_it() {
     assert_eq!(got[6], "stat");
 }
 
-/// As dpkg replaces a file: the old one stays by a link until the new one has its name. On one ext4 a rename that frees a file takes
-/// 179 us, and each of these was priced so; replayed it took 6 us.
+/// As dpkg replaces a file: the old one stays by a link until the new one has its name. On one ext4 a rename that frees
+/// a file takes 179 us, and each of these was priced so; replayed it took 6 us.
 #[test]
 fn rename_over_one_of_two_names_frees_nothing() {
     let mut t = Trace::new().has("/new", 5).has("/old", 20480).has("/clean", 5);

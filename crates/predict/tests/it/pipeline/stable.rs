@@ -38,8 +38,8 @@ fn what_is_dirty_decides() {
     assert_eq!(syncs, ["fds_ovr_4096", "fsync_ovr_4096", "fds_app_4096", "fsync_clean", "fsync_ovr_4096"]);
 }
 
-/// A sync right after another was as dear as one after a second of other calls: quickstart said +30 to +40 % on a virtual machine whose host takes
-/// 45 us for a sync, and 160 us where the device has rested for 10 ms.
+/// A sync right after another was as dear as one after a second of other calls: quickstart said +30 to +40 % on a
+/// virtual machine whose host takes 45 us for a sync, and 160 us where the device has rested for 10 ms.
 #[test]
 fn a_device_that_has_rested_is_slower() {
     let mut t = Trace::new().has("/f", 64 * K);
@@ -331,7 +331,8 @@ fn a_fast_writer_waits_at_the_dirty_limit() {
         t.write(f, i * 16 * K, 16 * K);
     }
     let prediction = t.predict_with(&with_writeback(), &PredictOptions::default());
-    // 400 pages at 1 us each, of which at most 52 (the set point) may be left in the cache, and the calls take next to nothing.
+    // 400 pages at 1 us each, of which at most 52 (the set point) may be left in the cache, and the calls take next to
+    // nothing.
     let waited = prediction.writeback.stall_ns;
     assert!(waited > 300_000.0 && waited <= 400_000.0, "{waited}");
     assert!(prediction.cache.pages_written_back + prediction.cache.pages_dirty_at_end >= 400);
@@ -352,7 +353,8 @@ fn background_write_back_slows_calls_down() {
     system.write_load = vec![load(1e6, 1.0), load(4096.0 * 1e6, 3.0)];
     let calm = t.predict_with(&with_writeback(), &PredictOptions::default());
     let slowed = t.predict_with(&system, &PredictOptions::default());
-    // 20 pages are above the threshold of 16; the flusher works for 20 us, during which every stat takes three times as long.
+    // 20 pages are above the threshold of 16; the flusher works for 20 us, during which every stat takes three times as
+    // long.
     let stat = |p: &predict::pipeline::SystemPrediction| p.by_op.iter().find(|o| o.op == "stat").map(|o| o.ns);
     assert_eq!(stat(&slowed), stat(&calm).map(|ns| ns * 3.0));
     assert!((slowed.writeback.overhead_ns - (slowed.total_ns - calm.total_ns)).abs() < 1e-6);

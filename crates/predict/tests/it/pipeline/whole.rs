@@ -297,7 +297,8 @@ fn a_larger_cache_is_never_slower_here() {
     assert_eq!(total(4096 * K), 8 * 64);
 }
 
-/// Each size says what a prediction with that size says, in the order of sizes and systems whatever is simulated at once.
+/// Each size says what a prediction with that size says, in the order of sizes and systems whatever is simulated at
+/// once.
 #[test]
 fn sizes_of_the_cache_are_predictions_of_their_own() {
     let mut trace = mixed();

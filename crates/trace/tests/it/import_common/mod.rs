@@ -27,7 +27,8 @@ impl Row {
         let path = |p: &Option<Vec<u8>>| p.as_ref().map_or("-".into(), |p| p.escape_ascii().to_string());
         let number = |n: Option<u64>| n.map_or("-".into(), |n| n.to_string());
         format!(
-            "{} {}/{} {} flags={:#x} mode={} errno={} ret={} ofd={} ofd2={} file={} parent={} at={}/{} len={} size={} {} {} {} {}",
+            "{} {}/{} {} flags={:#x} mode={} errno={} ret={} ofd={} ofd2={} file={} parent={} at={}/{} len={} size={} \
+             {} {} {} {}",
             e.seq,
             e.pid,
             e.tid,

@@ -1,5 +1,6 @@
-//! Recordings of the torture program (`torture.c`) held against the truth that it writes down itself: call by call, what was
-//! asked and answered, at which offset, and which file it concerned as the kernel's own handle for the inode says.
+//! Recordings of the torture program (`torture.c`) held against the truth that it writes down itself: call by call,
+//! what was asked and answered, at which offset, and which file it concerned as the kernel's own handle for the inode
+//! says.
 //!
 //! Each tracer's test includes this file: one program and one comparison for all.
 
@@ -14,8 +15,8 @@ use trace::profile::Reader;
 use trace::record::{RecordError, RecordOptions, Tracer, record_with};
 use trace::{Event, Op, flag};
 
-/// Compiles the program, for a run with root directories of their own statically: it executes itself where there are no libraries. `None`, said
-/// aloud, where that cannot be done.
+/// Compiles the program, for a run with root directories of their own statically: it executes itself where there are no
+/// libraries. `None`, said aloud, where that cannot be done.
 fn compiled(directory: &Path, rooted: bool) -> Option<PathBuf> {
     if !cfg!(target_arch = "x86_64") {
         testkit::skip("the torture program makes system calls by hand, for x86-64 only");
@@ -244,7 +245,8 @@ pub fn dump<'a>(name: &str, facts: impl Iterator<Item = &'a Fact>) {
     std::fs::write(Path::new(&directory).join(format!("{name}.txt")), text).expect("the dump");
 }
 
-/// Which calls of the recording are ones of the log: those between a thread's marks. Who is born between marks is between them.
+/// Which calls of the recording are ones of the log: those between a thread's marks. Who is born between marks is
+/// between them.
 #[derive(Default)]
 struct Marks {
     outside: HashMap<u32, bool>,
