@@ -6,7 +6,8 @@
 //! # fn keep(survey: layout::Survey) -> Result<(), layout::LayoutError> {
 //! use layout::{SeriesHeader, SeriesPoint, SeriesWriter};
 //! let path = std::path::Path::new("run.series");
-//! let header = SeriesHeader { name: "ext4:8G".into(), workload: "home directories".into(), ..SeriesHeader::default() };
+//! let (name, workload) = ("ext4:8G".into(), "home directories".into());
+//! let header = SeriesHeader { name, workload, ..SeriesHeader::default() };
 //! let mut writer = SeriesWriter::create(path, &header)?;
 //! writer.clock(1_700_000_000_000_000_000, 0)?; // at this moment it was simulated time 0
 //! writer.used(1.0, Some(0.091), 0.090)?; // day 1: planned and actual share in use

@@ -9,9 +9,11 @@
 //! and [`TakeOptions::taken_ns`], the simulated time it is now:
 //!
 //! ```no_run
-//! # fn f(fs: &mut dyn posix::FileSystem, simulated: &dyn Fn(i64) -> i64, day: i64) -> Result<(), columnar::FileError> {
+//! # type Clock<'a> = &'a dyn Fn(i64) -> i64;
+//! # fn f(fs: &mut dyn posix::FileSystem, simulated: Clock<'_>, day: i64) -> Result<(), columnar::FileError> {
 //! use aging::snapshot::{TakeOptions, take_handle};
-//! let options = TakeOptions { clock: Some(simulated), taken_ns: Some(day * 86_400_000_000_000), ..TakeOptions::default() };
+//! let taken_ns = Some(day * 86_400_000_000_000);
+//! let options = TakeOptions { clock: Some(simulated), taken_ns, ..TakeOptions::default() };
 //! take_handle(fs, &options)?.write(std::path::Path::new("day-0001.snapshot"))?;
 //! # Ok(()) }
 //! ```

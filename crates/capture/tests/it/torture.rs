@@ -3,7 +3,8 @@
 //!
 //! The quick settings run here. The long ones, by hand, as root:
 //!
-//!     TORTURE_OPERATIONS=1000000 TORTURE_SEED=7 cargo test --release -p fsage-capture --test it -- --nocapture torture::
+//!     export TORTURE_OPERATIONS=1000000 TORTURE_SEED=7
+//!     cargo test --release -p fsage-capture --test it -- --nocapture torture::
 
 use crate::harness::{Run, hold};
 use capture::{Kernel, Options};

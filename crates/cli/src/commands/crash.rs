@@ -47,7 +47,8 @@ pub struct Args {
     #[arg(long, value_name = "FILE", requires = "state")]
     image: Option<PathBuf>,
     /// As many distinct states are enough.
-    #[arg(long, value_name = "N", default_value_t = 20_000, value_parser = clap::value_parser!(u64).range(1..=100_000_000))]
+    #[arg(long, value_name = "N", default_value_t = 20_000,
+        value_parser = clap::value_parser!(u64).range(1..=100_000_000))]
     states: u64,
     /// All sequences of up to so many operations come before long ones that are drawn.
     #[arg(long, value_name = "N", default_value_t = 2, value_parser = clap::value_parser!(u32).range(0..=3),

@@ -57,7 +57,8 @@ pub struct Args {
     #[arg(long, value_name = "[NAME=]TARGET", conflicts_with_all = ["stages_in", "initial", "pace"])]
     check: Option<String>,
     /// Replays of --check.
-    #[arg(long, value_name = "N", default_value_t = 3, requires = "check", value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, value_name = "N", default_value_t = 3, requires = "check",
+        value_parser = clap::value_parser!(u32).range(1..))]
     repeats: u32,
     /// What if the data cache had this size (16G) on every system?
     #[arg(long, value_name = "SIZE", value_parser = values::size)]

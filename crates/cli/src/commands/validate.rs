@@ -75,7 +75,8 @@ pub struct Args {
     /// Predict each target as it was at the time of the replays: by how much of its core the processor had during them,
     /// or by all of the profile's references, measured again before each (processor, reads, syncs). How far a target
     /// moved is shown in any case.
-    #[arg(long, value_enum, num_args = 0..=1, require_equals = true, default_missing_value = "all", value_name = "WHAT")]
+    #[arg(long, value_enum, num_args = 0..=1, require_equals = true, default_missing_value = "all",
+        value_name = "WHAT")]
     rescale: Option<RescaleArg>,
     /// Seed of every random choice.
     #[arg(long, default_value_t = 1)]

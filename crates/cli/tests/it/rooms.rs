@@ -53,7 +53,8 @@ fn a_large_crate_says_why_it_is_one() {
     assert_eq!(large, named, "crates of more than {LARGE} lines, and those whose reason DESIGN.md gives");
 }
 
-/// As rustfmt.toml says; rustfmt itself breaks neither comments nor texts, and leaves what is around a long text as it is.
+/// As rustfmt.toml says; rustfmt itself breaks neither comments nor texts, and leaves what is around a long text as it
+/// is.
 const COLUMNS: usize = 120;
 
 #[test]

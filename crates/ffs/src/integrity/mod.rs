@@ -8,7 +8,7 @@
 //! |---|---|---|
 //! | `conventional` | what has an order is written and waited for | 4.4BSD |
 //! | `noorder` | nothing has an order | Ganger, McKusick, Soules and Patt, TOCS 18(2), 2000 |
-//! | `softdep` | nothing waits; what is not safe yet is left out of what is written | McKusick and Ganger, USENIX 1999 |
+//! | `softdep` | nothing waits; what is not safe yet is left out of a write | McKusick and Ganger, USENIX 1999 |
 //! | `softdep::journal` | the same, with a log of what a crash may have lost | McKusick and Roberson, BSDCan 2010 |
 //! | `journal` | changes go to a log before they go to their places | Seltzer et al., USENIX 2000 |
 

@@ -3,7 +3,7 @@
 //! | stage | module | answers |
 //! |---|---|---|
 //! | preprocess | [`preprocess`] (with `walk`, `tree`, `names`) | what each call asks for, whatever the caches hold |
-//! | cache | [`cache`] (with `lru`, `replacement`, `pages`, `near`, `inodes`, `sync`, `writeback`) | what the target's caches make of it |
+//! | cache | [`cache`] (with `lru`, `pages`, `sync`, `writeback` and more) | what the target's caches make of it |
 //! | pattern | [`pattern`] | sequential or random, for what goes to disk |
 //! | price | [`price`] (with `request`, `fallback`, `ahead`) | nanoseconds |
 //! | postprocess | [`postprocess`] | sums, distributions |

@@ -175,10 +175,12 @@ pub struct PostmarkArgs {
     #[arg(long)]
     unbuffered: bool,
     /// Reads among ten reads and appends; -1 for neither (set bias read).
-    #[arg(long, value_name = "N", default_value_t = 5, allow_hyphen_values = true, value_parser = clap::value_parser!(i8).range(-1..=10))]
+    #[arg(long, value_name = "N", default_value_t = 5, allow_hyphen_values = true,
+        value_parser = clap::value_parser!(i8).range(-1..=10))]
     bias_read: i8,
     /// Creations among ten creations and deletions; -1 for neither (set bias create).
-    #[arg(long, value_name = "N", default_value_t = 5, allow_hyphen_values = true, value_parser = clap::value_parser!(i8).range(-1..=10))]
+    #[arg(long, value_name = "N", default_value_t = 5, allow_hyphen_values = true,
+        value_parser = clap::value_parser!(i8).range(-1..=10))]
     bias_create: i8,
     #[command(flatten)]
     common: CommonArgs,

@@ -2,12 +2,12 @@
 //!
 //! | family | a sync of a file commits | and writes the data of |
 //! |---|---|---|
-//! | one log (ext4, XFS) | every earlier change of names and inodes | that file; in some modes of ext4 all new data ([`Behaviour::sync_writes_others`]) |
+//! | one log (ext4, XFS) | every earlier change of names and inodes | that file; all new data in some modes of ext4 |
 //! | each file (a log tree for each: btrfs; no log: FFS) | that file's own changes | that file |
 //! | segments (LFS) | of a file or directory whose names changed, all such; of another that file | those |
 //!
-//! Which one a system belongs to is measured (`measure::behaviour`); of a profile without that, the type of the file
-//! system tells.
+//! Whether new data of other files is written too is [`Behaviour::sync_writes_others`]. Which one a system belongs to
+//! is measured (`measure::behaviour`); of a profile without that, the type of the file system tells.
 
 use system::{Behaviour, Family, SystemProfile};
 
