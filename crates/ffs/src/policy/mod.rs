@@ -9,7 +9,7 @@
 //! | `blkpref` | where a block of a file should go | McKusick et al., TOCS 2(3), 1984; `ffs_blkpref` |
 //! | `directories` | which group a new directory goes to | the same (original); Orlov's `ffs_dirpref`, 2001 |
 //! | `optim` | how much to ask for when a fragment grows | `ffs_realloccg` |
-//! | `realloc` | moving a cluster into one piece before it is written | Smith, Seltzer, USENIX 1996; `ffs_reallocblks` |
+//! | `realloc` | moving a cluster into one piece before its write | Smith and Seltzer, USENIX 1996; `ffs_reallocblks` |
 //! | `smartfrags` | fragments behind the last full block | Smith, PhD thesis, Harvard 2001, chapter 3 |
 
 pub(crate) mod blkpref;
