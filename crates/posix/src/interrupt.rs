@@ -125,8 +125,8 @@ impl PassOn {
     /// Signals since the last time we asked that ask for no end of ours, SIGHUP from a process among them. What a
     /// terminal sends (SIGQUIT) is not: the command has it.
     pub fn others(&self) -> impl Iterator<Item = Other> {
-        let came = OTHERS_CAME.swap(0, Ordering::SeqCst);
-        (1..).zip(&OTHERS_FROM).filter(move |(signal, _)| came >> (signal - 1) & 1 == 1).map(|(signal, from)| {
+        let pending = OTHERS_CAME.swap(0, Ordering::SeqCst);
+        (1..).zip(&OTHERS_FROM).filter(move |(signal, _)| pending >> (signal - 1) & 1 == 1).map(|(signal, from)| {
             let from = u32::try_from(from.load(Ordering::SeqCst)).ok().filter(|&pid| pid != 0);
             Other { signal, from }
         })

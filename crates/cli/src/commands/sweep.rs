@@ -369,14 +369,14 @@ fn dry_run(args: &Args, spec: &Spec, tasks: &Tasks, folder: &Path, result: &Resu
         let mut table =
             document::Table::new("sample", "", &[("Task", "task"), ("Took", "seconds"), ("Came to", "outcome")]);
         for (number, seconds, outcome) in &ran {
-            let came = match outcome {
+            let result = match outcome {
                 Outcome::Figures(figures) => units::show::counted(figures.len() as u64, "figure", "figures"),
                 Outcome::Failed { message, .. } => format!("failed: {message}"),
             };
             table.row(vec![
                 document::Cell::Count(*number),
                 document::Cell::Ns(seconds * 1e9),
-                document::Cell::from(came),
+                document::Cell::from(result),
             ]);
         }
         let seconds: Vec<f64> = ran.iter().map(|(_, seconds, _)| *seconds).collect();

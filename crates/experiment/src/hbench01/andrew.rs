@@ -35,21 +35,21 @@ const TIE: f64 = 0.01;
 
 /// What is otherwise, one thing at a time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum But {
+enum Change {
     Nothing,
     NoComputing,
     /// Eight times the cache: what all users read and write stays in memory.
     LargeCache,
 }
 
-impl But {
-    const ALL: [But; 3] = [But::Nothing, But::NoComputing, But::LargeCache];
+impl Change {
+    const ALL: [Change; 3] = [Change::Nothing, Change::NoComputing, Change::LargeCache];
 
     fn name(self) -> &'static str {
         match self {
-            But::Nothing => "",
-            But::NoComputing => ", computing takes no time",
-            But::LargeCache => ", eight times the cache",
+            Change::Nothing => "",
+            Change::NoComputing => ", computing takes no time",
+            Change::LargeCache => ", eight times the cache",
         }
     }
 }
@@ -57,7 +57,7 @@ impl But {
 struct Found {
     system: &'static str,
     users: u32,
-    but: But,
+    change: Change,
     /// Scripts an hour.
     rate: f64,
 }
@@ -68,17 +68,17 @@ fn slower() -> Result<f64, ExperimentError> {
     Ok(call(MACHINE)? / call(OF_1999)?)
 }
 
-fn measure(place: &(usize, u32, But), copies: u32, seed: u64) -> Result<Found, ExperimentError> {
-    let (system, users, but) = *place;
+fn measure(place: &(usize, u32, Change), copies: u32, seed: u64) -> Result<Found, ExperimentError> {
+    let (system, users, change) = *place;
     let (name, words, clusters) = SYSTEMS[system];
     let mut machine = Machine::load(MACHINE)?;
     if !clusters {
         (machine.io.cluster_writes, machine.io.read_ahead) = (false, ReadAhead::Block);
     }
-    if but == But::LargeCache {
+    if change == Change::LargeCache {
         machine.memory.buffer_cache_bytes.value *= 8;
     }
-    let cpu = if but == But::NoComputing { 0.0 } else { slower()? };
+    let cpu = if change == Change::NoComputing { 0.0 } else { slower()? };
     let options = andrew::Options { copies, users: vec![users], cpu, repeat: Repeat { seed, ..Repeat::once() } };
     let target = format!("{words}@{DRIVE}");
     let mut fs = Spec::parse(&target)?.open_on(machine)?;
@@ -86,16 +86,16 @@ fn measure(place: &(usize, u32, But), copies: u32, seed: u64) -> Result<Found, E
     let result = workload::run(&Parameters::Andrew(options), &mut [place], &mut |_| {})?;
     let phases = result.targets.iter().flat_map(|target| &target.points).flat_map(|point| &point.phases);
     let rate = phases.filter(|found| found.phase == Phase::Scripts).map(|found| found.rate.median).sum();
-    Ok(Found { system: name, users, but, rate })
+    Ok(Found { system: name, users, change, rate })
 }
 
 fn run(bench: &mut Bench<'_>) -> Result<Outcome, ExperimentError> {
     let (seed, copies) = (bench.seed(), 1);
     let users: &[u32] = bench.pick(&[1, 3], &[1, 2, 4, 8, 16]);
-    let points: Vec<(usize, u32, But)> = But::ALL
+    let points: Vec<(usize, u32, Change)> = Change::ALL
         .into_iter()
-        .flat_map(|but| users.iter().rev().map(move |users| (*users, but)))
-        .flat_map(|(users, but)| (0..SYSTEMS.len()).map(move |system| (system, users, but)))
+        .flat_map(|change| users.iter().rev().map(move |users| (*users, change)))
+        .flat_map(|(users, change)| (0..SYSTEMS.len()).map(move |system| (system, users, change)))
         .collect();
     let found = each(bench, "users", &points, |place| measure(place, copies, seed))?;
     let mut outcome = Outcome::new();
@@ -110,16 +110,16 @@ fn run(bench: &mut Bench<'_>) -> Result<Outcome, ExperimentError> {
         .parameter("computing", format!("{:.0} times as long as on a computer of 1999", slower()?));
     rows(&mut outcome, &found, users);
     claims(&mut outcome, &found, users);
-    for but in But::ALL {
+    for change in Change::ALL {
         let curve = |name: &str| {
-            let own = found.iter().filter(|f| f.system == name && f.but == but);
+            let own = found.iter().filter(|f| f.system == name && f.change == change);
             let mut points: Vec<(f64, f64)> = own.map(|f| (f64::from(f.users), f.rate)).collect();
             points.sort_by(|a, b| a.0.total_cmp(&b.0));
             Series::new(name, points)
         };
         outcome.figure(Figure {
-            name: format!("scripts{}", ["", "-no-computing", "-large-cache"][but as usize]),
-            title: format!("Scripts an hour by the number of users{}", but.name()),
+            name: format!("scripts{}", ["", "-no-computing", "-large-cache"][change as usize]),
+            title: format!("Scripts an hour by the number of users{}", change.name()),
             x: Axis::Number("users".to_owned()),
             y: Axis::Number("scripts/h".to_owned()),
             series: SYSTEMS.iter().map(|(name, ..)| curve(name)).collect(),
@@ -128,17 +128,17 @@ fn run(bench: &mut Bench<'_>) -> Result<Outcome, ExperimentError> {
     Ok(outcome)
 }
 
-fn rate(found: &[Found], system: &str, users: u32, but: But) -> f64 {
-    found.iter().find(|f| (f.system, f.users, f.but) == (system, users, but)).map_or(f64::NAN, |f| f.rate)
+fn rate(found: &[Found], system: &str, users: u32, change: Change) -> f64 {
+    found.iter().find(|f| (f.system, f.users, f.change) == (system, users, change)).map_or(f64::NAN, |f| f.rate)
 }
 
 fn rows(outcome: &mut Outcome, found: &[Found], users: &[u32]) {
-    for but in But::ALL {
+    for change in Change::ALL {
         for users in users.iter().copied() {
-            let of = |system| rate(found, system, users, but);
+            let of = |system| rate(found, system, users, change);
             for system in ["LFS", "EFS"] {
                 let people = if users == 1 { "1 user".to_owned() } else { format!("{users} users") };
-                let what = format!("{people}{}: {system} over FFS", but.name());
+                let what = format!("{people}{}: {system} over FFS", change.name());
                 let ours = of(system) / of("FFS");
                 outcome.row(Row::new(what, Unit::Ratio, Published::NONE, ours, Explain::Agrees));
             }
@@ -147,8 +147,9 @@ fn rows(outcome: &mut Outcome, found: &[Found], users: &[u32]) {
 }
 
 /// The systems from the fastest on; ties are joined by `=`, in the order of the list.
-fn ranking(found: &[Found], users: u32, but: But) -> String {
-    let mut order: Vec<(&str, f64)> = SYSTEMS.iter().map(|(name, ..)| (*name, rate(found, name, users, but))).collect();
+fn ranking(found: &[Found], users: u32, change: Change) -> String {
+    let mut order: Vec<(&str, f64)> =
+        SYSTEMS.iter().map(|(name, ..)| (*name, rate(found, name, users, change))).collect();
     order.sort_by(|a, b| b.1.total_cmp(&a.1));
     let mut groups: Vec<Vec<(&str, f64)>> = Vec::new();
     for one in order {
@@ -165,14 +166,14 @@ fn ranking(found: &[Found], users: u32, but: But) -> String {
 }
 
 fn claims(outcome: &mut Outcome, found: &[Found], users: &[u32]) {
-    let rankings = |but| users.iter().map(|n| ranking(found, *n, but)).collect::<Vec<String>>();
+    let rankings = |change| users.iter().map(|n| ranking(found, *n, change)).collect::<Vec<String>>();
     let shown = |of: &[String]| {
         let each = users.iter().zip(of).map(|(n, order)| format!("{n}: {order}"));
         each.collect::<Vec<_>>().join("; ")
     };
     let changes = |of: &[String]| of.iter().any(|order| Some(order) != of.first());
-    let base = rankings(But::Nothing);
-    let (idle, cached) = (rankings(But::NoComputing), rankings(But::LargeCache));
+    let base = rankings(Change::Nothing);
+    let (idle, cached) = (rankings(Change::NoComputing), rankings(Change::LargeCache));
     let why = format!(
         "{NOT_KNOWN}. With computing that takes no time: {}. With eight times the cache: {}",
         shown(&idle),
@@ -184,7 +185,7 @@ fn claims(outcome: &mut Outcome, found: &[Found], users: &[u32]) {
         shown(&base),
         Explain::because(why),
     ));
-    for (but, found) in [(But::NoComputing, idle), (But::LargeCache, cached)] {
-        outcome.note(format!("The order by users{}: {}.", but.name(), shown(&found)));
+    for (change, found) in [(Change::NoComputing, idle), (Change::LargeCache, cached)] {
+        outcome.note(format!("The order by users{}: {}.", change.name(), shown(&found)));
     }
 }

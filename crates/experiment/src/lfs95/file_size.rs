@@ -53,8 +53,8 @@ impl System {
         }
     }
 
-    fn at(self, size_bytes: u64, but: Change, with: Sequential, seed: u64) -> Result<AtSize, ExperimentError> {
-        let machine = faster(MACHINE, but.speed())?;
+    fn at(self, size_bytes: u64, change: Change, with: Sequential, seed: u64) -> Result<AtSize, ExperimentError> {
+        let machine = faster(MACHINE, change.speed())?;
         let gap_ms = if self == System::M8r2 { 4 } else { 0 };
         match self {
             System::Lfs => {
@@ -62,7 +62,7 @@ impl System {
                 at_size(&mut *lab, size_bytes, with, seed)
             }
             System::M8r0 | System::M8r2 => {
-                let volume = file_system_with(SIZE_BYTES, gap_ms, but.positions(), but.words())?;
+                let volume = file_system_with(SIZE_BYTES, gap_ms, change.positions(), change.words())?;
                 let (target, drive) = (format!("ffs:{}@{DRIVE}", volume.choices()), DRIVE.to_owned());
                 let setup = Setup { machine, target, drive, epoch_ns: EPOCH_NS };
                 at_size(&mut Lab::new(volume, Drive::find(DRIVE)?.device(), setup)?, size_bytes, with, seed)
@@ -147,7 +147,7 @@ impl Change {
 /// What was measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Place {
-    but: Change,
+    change: Change,
     system: System,
     kb: u64,
 }
@@ -156,38 +156,38 @@ struct Place {
 struct Curves(Vec<(Place, AtSize)>);
 
 impl Curves {
-    fn rate_but(&self, but: Change, system: System, kb: u64, phase: Phase) -> f64 {
+    fn rate_with(&self, change: Change, system: System, kb: u64, phase: Phase) -> f64 {
         // The log is the same whatever FFS does.
-        let but = if but.systems().contains(&system) { but } else { Change::Nothing };
-        let found = self.0.iter().find(|(place, _)| *place == Place { but, system, kb });
+        let change = if change.systems().contains(&system) { change } else { Change::Nothing };
+        let found = self.0.iter().find(|(place, _)| *place == Place { change, system, kb });
         found.map_or(f64::NAN, |(_, at)| at.rate(phase))
     }
 
     fn rate(&self, system: System, kb: u64, phase: Phase) -> f64 {
-        self.rate_but(Change::Nothing, system, kb, phase)
+        self.rate_with(Change::Nothing, system, kb, phase)
     }
 
     fn sizes_kb(&self, from_kb: u64, to_kb: u64) -> Vec<u64> {
-        let of_log = |place: &Place| (place.but, place.system) == (Change::Nothing, System::Lfs);
+        let of_log = |place: &Place| (place.change, place.system) == (Change::Nothing, System::Lfs);
         let sizes = self.0.iter().map(|(place, _)| place).filter(|place| of_log(place)).map(|place| place.kb);
         sizes.filter(|kb| (from_kb..=to_kb).contains(kb)).collect()
     }
 
     /// LFS over m8r0.
-    fn lead_but(&self, but: Change, phase: Phase, kb: u64) -> f64 {
-        self.rate_but(but, System::Lfs, kb, phase) / self.rate_but(but, System::M8r0, kb, phase)
+    fn lead_with(&self, change: Change, phase: Phase, kb: u64) -> f64 {
+        self.rate_with(change, System::Lfs, kb, phase) / self.rate_with(change, System::M8r0, kb, phase)
     }
 
     fn lead(&self, phase: Phase, kb: u64) -> f64 {
-        self.lead_but(Change::Nothing, phase, kb)
+        self.lead_with(Change::Nothing, phase, kb)
     }
 
-    fn leads_but(&self, but: Change, phase: Phase, from_kb: u64, to_kb: u64) -> Vec<f64> {
-        self.sizes_kb(from_kb, to_kb).into_iter().map(|kb| self.lead_but(but, phase, kb)).collect()
+    fn leads_with(&self, change: Change, phase: Phase, from_kb: u64, to_kb: u64) -> Vec<f64> {
+        self.sizes_kb(from_kb, to_kb).into_iter().map(|kb| self.lead_with(change, phase, kb)).collect()
     }
 
     fn leads(&self, phase: Phase, from_kb: u64, to_kb: u64) -> Vec<f64> {
-        self.leads_but(Change::Nothing, phase, from_kb, to_kb)
+        self.leads_with(Change::Nothing, phase, from_kb, to_kb)
     }
 
     /// From where on m8r0 overwrites faster than LFS at every size up to 4 MB, of which there are eight files, in KB.
@@ -198,7 +198,7 @@ impl Curves {
 
     fn points(&self, system: System, phase: Phase) -> Vec<(f64, f64)> {
         let unit = if phase == Phase::Delete { 1.0 } else { MIB };
-        let own = self.0.iter().filter(|(place, _)| (place.but, place.system) == (Change::Nothing, system));
+        let own = self.0.iter().filter(|(place, _)| (place.change, place.system) == (Change::Nothing, system));
         own.map(|(place, at)| ((place.kb * K) as f64, at.rate(phase) / unit)).collect()
     }
 }
@@ -229,7 +229,7 @@ pub(super) fn sequential(bench: &Bench<'_>) -> Sequential {
 fn measure(bench: &mut Bench<'_>, places: &[Place]) -> Result<Vec<(Place, AtSize)>, ExperimentError> {
     let (with, seed, made) = (sequential(bench), bench.seed(), bench.made());
     each(bench, "by file size", places, |place| {
-        let at = || place.system.at(place.kb * K, place.but, with, seed);
+        let at = || place.system.at(place.kb * K, place.change, with, seed);
         Ok((*place, AtSize::clone(&*made.get(&format!("lfs95/file-size {place:?}"), at)?)))
     })
 }
@@ -238,7 +238,7 @@ fn measure(bench: &mut Bench<'_>, places: &[Place]) -> Result<Vec<(Place, AtSize
 pub(super) fn new_ones(bench: &mut Bench<'_>, sizes_kb: &[u64]) -> Result<Vec<[AtSize; 2]>, ExperimentError> {
     let mut found = Vec::new();
     for system in [System::Lfs, System::M8r0] {
-        let places: Vec<Place> = sizes_kb.iter().map(|kb| Place { but: Change::Nothing, system, kb: *kb }).collect();
+        let places: Vec<Place> = sizes_kb.iter().map(|kb| Place { change: Change::Nothing, system, kb: *kb }).collect();
         found.push(measure(bench, &places)?.into_iter().map(|(_, at)| at));
     }
     let (Some(ffs), Some(lfs)) = (found.pop(), found.pop()) else { return Ok(Vec::new()) };
@@ -249,10 +249,10 @@ fn run(bench: &mut Bench<'_>) -> Result<Outcome, ExperimentError> {
     let sizes = bench.pick(QUICK_KB.as_slice(), SIZES_KB.as_slice());
     let with = sequential(bench);
     let mut places = Vec::new();
-    for but in Change::ALL {
-        for system in but.systems() {
-            let looked_at = sizes.iter().filter(|kb| but.looks_at(**kb));
-            places.extend(looked_at.map(|kb| Place { but, system: *system, kb: *kb }));
+    for change in Change::ALL {
+        for system in change.systems() {
+            let looked_at = sizes.iter().filter(|kb| change.looks_at(**kb));
+            places.extend(looked_at.map(|kb| Place { change, system: *system, kb: *kb }));
         }
     }
     let curves = Curves(measure(bench, &places)?);
@@ -289,7 +289,7 @@ fn isolated(what: &str, ours: f64) -> Row {
 
 fn create(outcome: &mut Outcome, curves: &Curves) {
     let phase = Phase::Create;
-    let one = |but| curves.lead_but(but, phase, 1);
+    let one = |change| curves.lead_with(change, phase, 1);
     let lead = curves.lead(phase, 1);
     let processor = format!(
         "the processor decides: {:.1} with one half as fast, {:.0} with one that takes no time (both below); what this \
@@ -308,17 +308,18 @@ fn create(outcome: &mut Outcome, curves: &Curves) {
             Explain::Agrees,
         ));
     let sizes = curves.sizes_kb(2, 64);
-    for (but, how) in [
+    for (change, how) in [
         (Change::Nothing, ""),
         (Change::Gathered, ", FFS writes neighbours in one request below a full cluster too"),
         (Change::NoOrder, ", FFS writes metadata late"),
     ] {
         for kb in &sizes {
-            outcome.row(isolated(&format!("create, {kb} KB: LFS over FFS{how}"), curves.lead_but(but, phase, *kb)));
+            outcome.row(isolated(&format!("create, {kb} KB: LFS over FFS{how}"), curves.lead_with(change, phase, *kb)));
         }
     }
     let small = curves.leads(phase, 2, 64);
-    let jump = |but| curves.rate_but(but, System::M8r0, 64, phase) / curves.rate_but(but, System::M8r0, 56, phase);
+    let jump =
+        |change| curves.rate_with(change, System::M8r0, 64, phase) / curves.rate_with(change, System::M8r0, 56, phase);
     let (alone, gathered) = (jump(Change::Nothing), jump(Change::Gathered));
     outcome
         .claim(Claim::new(
@@ -328,7 +329,7 @@ fn create(outcome: &mut Outcome, curves: &Curves) {
             Explain::because(format!(
                 "at 2 KB the processor decides, as for 1 KB. At 64 KB a full cluster goes in one request, and \
                  synchronous metadata is all that LFS saves: over an FFS without it {:.2}",
-                curves.lead_but(Change::NoOrder, phase, 64)
+                curves.lead_with(Change::NoOrder, phase, 64)
             )),
         ))
         .claim(Claim::new(
@@ -342,7 +343,7 @@ fn create(outcome: &mut Outcome, curves: &Curves) {
         ));
     let sizes = [64, 104, 256, 1024];
     let steps: Vec<f64> = sizes.iter().map(|kb| curves.lead(phase, *kb)).collect();
-    let stays = |kb| curves.lead_but(Change::NoSwitch, phase, kb);
+    let stays = |kb| curves.lead_with(Change::NoSwitch, phase, kb);
     outcome.row(isolated("create, 256 KB: LFS over an FFS that stays in its cylinder group", stays(256)));
     outcome.claim(Claim::new(
         "create: the lead declines from 64 KB to 1 MB",
@@ -360,25 +361,25 @@ fn create(outcome: &mut Outcome, curves: &Curves) {
 fn read(outcome: &mut Outcome, curves: &Curves) {
     let phase = Phase::Read;
     let of = |from, to| mean(&curves.leads(phase, from, to));
-    let positions = mean(&curves.leads_but(Change::EightPositions, phase, 1, 64));
+    let positions = mean(&curves.leads_with(Change::EightPositions, phase, 1, 64));
     outcome
         .row(ratio("read, up to 64 KB: LFS over FFS", Published::about(1.0), of(1, 64), Explain::Agrees))
         .row(isolated("the same, FFS with eight rotational positions", positions))
         .row(isolated("read, 104 KB to 2 MB: LFS over FFS", of(104, 2048)))
         .row(isolated(
             "the same, FFS stays in its cylinder group at the first indirect block",
-            mean(&curves.leads_but(Change::NoSwitch, phase, 104, 2048)),
+            mean(&curves.leads_with(Change::NoSwitch, phase, 104, 2048)),
         ))
         .row(ratio("read, from 4 MB: LFS over FFS", Published::about(1.0), of(4096, 1 << 20), Explain::Agrees));
     let over_m8r2 = |kb: &u64| curves.rate(System::Lfs, *kb, phase) / curves.rate(System::M8r2, *kb, phase);
     let (middle, gap) =
         (curves.leads(phase, 104, 2048), curves.sizes_kb(104, 2048).iter().map(over_m8r2).collect::<Vec<_>>());
-    let positions = mean(&curves.leads_but(Change::EightPositions, phase, 104, 2048));
+    let positions = mean(&curves.leads_with(Change::EightPositions, phase, 104, 2048));
     outcome
         .row(isolated("read, 104 KB to 2 MB: LFS over FFS with eight rotational positions", positions))
         .row(isolated(
             "read, 104 KB to 2 MB: LFS over FFS, a processor that takes no time",
-            mean(&curves.leads_but(Change::Instant, phase, 104, 2048)),
+            mean(&curves.leads_with(Change::Instant, phase, 104, 2048)),
         ))
         .row(isolated("read, 104 KB to 2 MB: LFS over FFS m8r2", mean(&gap)))
         .claim(Claim::new(
@@ -418,7 +419,7 @@ fn overwrite(outcome: &mut Outcome, curves: &Curves) {
         format!("up to 64 KB {small:.2} times, create {created:.2}"),
         Explain::Agrees,
     ));
-    let over = |but, from, to| mean(&curves.leads_but(but, Phase::Overwrite, from, to));
+    let over = |change, from, to| mean(&curves.leads_with(change, Phase::Overwrite, from, to));
     let from = curves.overtaken_from_kb().map_or(0.0, |kb| (kb * K) as f64);
     outcome.row(Row::new(
         "overwrite: FFS leads from this size on, to 4 MB",
@@ -437,13 +438,13 @@ fn overwrite(outcome: &mut Outcome, curves: &Curves) {
             over(Change::Instant, 256, 1024)
         )),
     ));
-    for (what, but) in [
+    for (what, change) in [
         ("", Change::Nothing),
         (", FFS with eight rotational positions", Change::EightPositions),
         (", a processor that takes no time", Change::Instant),
     ] {
         for (from, to) in [(64, 96), (104, 192), (256, 1024)] {
-            outcome.row(isolated(&format!("overwrite, {from} to {to} KB: LFS over FFS{what}"), over(but, from, to)));
+            outcome.row(isolated(&format!("overwrite, {from} to {to} KB: LFS over FFS{what}"), over(change, from, to)));
         }
     }
     let before = curves.leads(Phase::Overwrite, 1, 192);
@@ -463,7 +464,7 @@ fn shown(curves: &Curves, phase: Phase, sizes_kb: &[u64]) -> String {
 fn delete(outcome: &mut Outcome, curves: &Curves, scale: Scale) {
     let phase = Phase::Delete;
     let of = |from, to| mean(&curves.leads(phase, from, to));
-    let one = |but| curves.lead_but(but, phase, 1);
+    let one = |change| curves.lead_with(change, phase, 1);
     let processor = format!(
         "LFS removes small files as fast as the processor goes: at 1 KB {:.1}, with one half as fast {:.1}",
         one(Change::Nothing),

@@ -110,13 +110,13 @@ impl System {
         }
     }
 
-    fn target(self, scale: Scale, utilisation: f64, but: Change) -> String {
+    fn target(self, scale: Scale, utilisation: f64, change: Change) -> String {
         let size = if scale == Scale::Full { "960M" } else { "48M" };
         let segment = segment_bytes(scale);
-        let (low, high) = but.water(utilisation);
-        let memory = segment_bytes(scale) * if but == Change::Together { 4 } else { NUM_TO_CLEAN };
-        let indirect = if but.keeps_back() { "late" } else { "with" };
-        let idle = if but.cleans_all() { "" } else { "idle=0," };
+        let (low, high) = change.water(utilisation);
+        let memory = segment_bytes(scale) * if change == Change::Together { 4 } else { NUM_TO_CLEAN };
+        let indirect = if change.keeps_back() { "late" } else { "with" };
+        let idle = if change.cleans_all() { "" } else { "idle=0," };
         let log = |cleaner: &str| {
             format!(
                 "lfs:cleaner={cleaner},bsize=4K,fsize=4K,segment={segment},{idle}indirect={indirect},\
@@ -128,7 +128,7 @@ impl System {
                 format!("ffs:original,bsize=4K,fsize=512,minfree=10,maxcontig=16,size={size}@{DRIVE}")
             }
             System::WithoutCleaner => log("off,low=0"),
-            System::WithCleaner if but.cleans_all() => log(&format!("cost-benefit,cleaning=all,memory={memory}")),
+            System::WithCleaner if change.cleans_all() => log(&format!("cost-benefit,cleaning=all,memory={memory}")),
             System::WithCleaner => log(&format!("cost-benefit,low={low},high={high},memory={memory}")),
         }
     }
@@ -139,7 +139,7 @@ impl System {
 struct Found {
     system: System,
     utilisation: f64,
-    but: Change,
+    change: Change,
     tps: f64,
     /// Whether the rate was steady.
     steady: bool,
@@ -166,16 +166,16 @@ struct Logged {
     write_cost: f64,
 }
 
-fn options(system: System, but: Change, scale: Scale, seed: u64) -> Options {
+fn options(system: System, change: Change, scale: Scale, seed: u64) -> Options {
     let base = if scale == Scale::Full { Options::default() } else { Options::quick() };
-    let base = Options { compute_ns: but.compute_ns(), ..base };
+    let base = Options { compute_ns: change.compute_ns(), ..base };
     let repeat = Repeat { seed, ..Repeat::once() };
     match system {
         // The pool is full after some windows, and nothing else has to settle.
         System::Ffs => Options { repeat, ..base },
         // Room lasts for so many, whatever the utilisation.
         System::WithoutCleaner => Options { windows_max: 10, repeat, ..base },
-        System::WithCleaner if but.cleans_all() => Options { transactions: LOOK_EVERY, repeat, ..base },
+        System::WithCleaner if change.cleans_all() => Options { transactions: LOOK_EVERY, repeat, ..base },
         System::WithCleaner => {
             let (window, transactions) = (base.window * 4, base.transactions * 4);
             Options { turnover: 2.0, window, windows_max: 400, transactions, repeat, ..base }
@@ -186,20 +186,20 @@ fn options(system: System, but: Change, scale: Scale, seed: u64) -> Options {
 /// A point of the figure, or one of those that show what something does.
 type Place = (System, f64, Change);
 
-fn measure((system, utilisation, but): Place, scale: Scale, seed: u64) -> Result<Found, ExperimentError> {
-    let options = options(system, but, scale, seed);
-    let target = system.target(scale, utilisation, but);
+fn measure((system, utilisation, change): Place, scale: Scale, seed: u64) -> Result<Found, ExperimentError> {
+    let options = options(system, change, scale, seed);
+    let target = system.target(scale, utilisation, change);
     if system == System::Ffs {
         let spec = Spec { machine: MACHINE.to_owned(), ..Spec::parse(&target)? };
         let mut lab = spec.ffs()?;
         let mut database = Database::begin(&mut lab, None, &options, Some(utilisation), "1")?;
         let steady = database.warm_up(&mut lab, None)?.steady;
         let round = database.measure(&mut lab, None)?;
-        return Ok(Found { system, utilisation, but, tps: tps(&round), steady, log: None });
+        return Ok(Found { system, utilisation, change, tps: tps(&round), steady, log: None });
     }
     let mut lab = log(&target, MACHINE)?;
     let mut database = Database::begin(&mut lab, None, &options, Some(utilisation), "1")?;
-    let (steady, before, done) = match but.cleans_all() {
+    let (steady, before, done) = match change.cleans_all() {
         true => between_cleanings(&mut lab, &mut database)?,
         false => {
             let steady = database.warm_up(&mut lab, None)?.steady;
@@ -208,7 +208,7 @@ fn measure((system, utilisation, but): Place, scale: Scale, seed: u64) -> Result
         }
     };
     let logged = logged(&lab, &before, &done);
-    Ok(Found { system, utilisation, but, tps: done.transactions as f64 / done.seconds, steady, log: Some(logged) })
+    Ok(Found { system, utilisation, change, tps: done.transactions as f64 / done.seconds, steady, log: Some(logged) })
 }
 
 /// What was counted before the transactions.
@@ -336,7 +336,7 @@ fn model_at(disc: &Disc, found: &Found, cleaned_at: f64, scale: Scale) -> f64 {
     let size_bytes: f64 = if scale == Scale::Full { (960_u64 << 20) as f64 } else { (48_u64 << 20) as f64 };
     let segment_bytes = segment_bytes(scale) as f64;
     let device_bytes = disc.disk.geometry().capacity_sectors() as f64 * 512.0;
-    let options = options(found.system, found.but, scale, 1);
+    let options = options(found.system, found.change, scale, 1);
     let accounts = options.account_bytes as f64 / device_bytes;
     let computing_s = options.compute_ns as f64 / 1e9;
     let whole = size_bytes / device_bytes;
@@ -365,8 +365,8 @@ fn measure_all(bench: &mut Bench<'_>, places: &[Place]) -> Result<Vec<Found>, Ex
 }
 
 /// Names the point that failed: there are fifty.
-fn at((system, utilisation, but): Place, error: ExperimentError) -> ExperimentError {
-    let change = if but == Change::Nothing { String::new() } else { format!(" ({but:?})") };
+fn at((system, utilisation, change): Place, error: ExperimentError) -> ExperimentError {
+    let change = if change == Change::Nothing { String::new() } else { format!(" ({change:?})") };
     let place = format!("{}{change} at {} of 100 in use", system.name(), (utilisation * 100.0).round());
     ExperimentError::At { place, error: Box::new(error) }
 }
@@ -402,7 +402,7 @@ fn run(bench: &mut Bench<'_>) -> Result<Outcome, ExperimentError> {
     places.push((System::WithoutCleaner, HALF, IndirectLate));
     places.extend(utilisations.iter().map(|u| (System::WithCleaner, *u, Together)));
     let changed = [LateCleaner, LateCleanerNoComputing, NoComputing];
-    places.extend(changed.map(|but| (System::WithCleaner, HALF, but)));
+    places.extend(changed.map(|change| (System::WithCleaner, HALF, change)));
     places.extend([System::Ffs, System::WithoutCleaner].map(|system| (system, HALF, NoComputing)));
     let mut found = measure_all(bench, &places)?;
     found.sort_by_key(|f| System::ALL.iter().position(|system| *system == f.system));
@@ -435,7 +435,7 @@ fn run(bench: &mut Bench<'_>) -> Result<Outcome, ExperimentError> {
 }
 
 fn of(found: &[Found], system: System) -> Vec<&Found> {
-    found.iter().filter(|f| f.system == system && f.but == Change::Nothing).collect()
+    found.iter().filter(|f| f.system == system && f.change == Change::Nothing).collect()
 }
 
 /// One over another at every utilisation.
@@ -445,8 +445,8 @@ fn ratios(found: &[Found], one: System, other: System) -> Vec<(f64, f64)> {
 }
 
 /// A point, if it was measured.
-fn tps_at(found: &[Found], system: System, utilisation: f64, but: Change) -> f64 {
-    let same = |f: &&Found| (f.system, f.utilisation, f.but) == (system, utilisation, but);
+fn tps_at(found: &[Found], system: System, utilisation: f64, change: Change) -> f64 {
+    let same = |f: &&Found| (f.system, f.utilisation, f.change) == (system, utilisation, change);
     found.iter().find(same).map_or(f64::NAN, |f| f.tps)
 }
 
@@ -523,7 +523,7 @@ fn claims(outcome: &mut Outcome, found: &[Found], cost: &[(f64, f64)]) {
         cost.iter().map(|(u, r)| format!("{:.0} %: {r:.2}", u * 100.0)).collect::<Vec<_>>().join(", "),
         Explain::Agrees,
     ));
-    let shown = |f: &&Found| f.but == Change::Nothing || f.but.cleans_all();
+    let shown = |f: &&Found| f.change == Change::Nothing || f.change.cleans_all();
     for f in found.iter().filter(|f| !f.steady && f.system != System::WithoutCleaner).filter(shown) {
         outcome.note(format!(
             "{} at {:.0} %: the rate was not steady, or the log not cleaned as often as wanted.",
@@ -568,7 +568,7 @@ fn isolated(outcome: &mut Outcome, found: &[Found]) {
         (whole, "with cleaner over FFS", (WithCleaner, AllAtOnce), (Ffs, Nothing)),
         (whole_kept, "with cleaner over FFS", (WithCleaner, AllAtOnceIndirectLate), (Ffs, Nothing)),
     ] {
-        let at = |(system, but)| tps_at(found, system, HALF, but);
+        let at = |(system, change)| tps_at(found, system, HALF, change);
         let what = format!("half full, {setting}: {what}");
         outcome.row(Row::new(what, Unit::Ratio, Published::NONE, at(one) / at(other), Explain::Agrees));
     }
@@ -580,9 +580,9 @@ fn isolated(outcome: &mut Outcome, found: &[Found]) {
 fn details(outcome: &mut Outcome, found: &[Found]) {
     let shown = found
         .iter()
-        .filter(|f| !matches!(f.but, Change::NoComputing | Change::LateCleaner | Change::LateCleanerNoComputing));
+        .filter(|f| !matches!(f.change, Change::NoComputing | Change::LateCleaner | Change::LateCleanerNoComputing));
     for f in shown {
-        let one = match f.but {
+        let one = match f.change {
             Change::TwoMarks => ", two marks, a hundredth of the segments apart",
             Change::Together => ", four segments together",
             Change::IndirectLate => ", indirect blocks kept back",
@@ -593,10 +593,11 @@ fn details(outcome: &mut Outcome, found: &[Found]) {
         let what = format!("{}{one}, {:.0} % full", f.system.name(), f.utilisation * 100.0);
         outcome.row(Row::new(what, Unit::TransactionsPerS, Published::NONE, f.tps, Explain::Agrees));
     }
-    let cleaned = |f: &&Found| f.system == System::WithCleaner && matches!(f.but, Change::Nothing | Change::AllAtOnce);
+    let cleaned =
+        |f: &&Found| f.system == System::WithCleaner && matches!(f.change, Change::Nothing | Change::AllAtOnce);
     for f in found.iter().filter(cleaned) {
         let Some(logged) = f.log else { continue };
-        let one = if f.but == Change::AllAtOnce { "cleaner of all of it" } else { "cleaner" };
+        let one = if f.change == Change::AllAtOnce { "cleaner of all of it" } else { "cleaner" };
         let mut row = |what: &str, unit, ours| {
             let what = format!("{one}, {:.0} % full: {what}", f.utilisation * 100.0);
             outcome.row(Row::new(what, unit, Published::NONE, ours, Explain::Agrees));
@@ -617,7 +618,7 @@ fn details(outcome: &mut Outcome, found: &[Found]) {
 /// Bytes read and written for each byte of new data, by the disk's own count: the new data, and what the database
 /// reads, are what a transaction takes at the same utilisation where nothing is cleaned.
 fn cost_by_disk(found: &[Found], with: &Found) -> Option<f64> {
-    let same = |f: &&Found| f.but == Change::AllAtOnce && f.utilisation == with.utilisation;
+    let same = |f: &&Found| f.change == Change::AllAtOnce && f.utilisation == with.utilisation;
     let new = found.iter().find(same)?.log?.uncleaned_each?;
     let all = with.log?.disk_each;
     Some((all.read - new.read + all.written) / new.written)
@@ -634,12 +635,12 @@ fn models(outcome: &mut Outcome, found: &[Found], disc: &Disc, scale: Scale) {
         series.push(Series::new(system.name(), own.iter().map(|f| (f.utilisation, f.tps))));
         series.push(Series::new(&format!("{}, model", system.name()), modelled));
     }
-    let one = found.iter().filter(|f| f.but == Change::Together).map(|f| (f.utilisation, f.tps));
+    let one = found.iter().filter(|f| f.change == Change::Together).map(|f| (f.utilisation, f.tps));
     series.push(Series::new("LFS with cleaner, four segments together", one));
-    let kept = found.iter().filter(|f| f.but == Change::IndirectLate && f.system == System::WithCleaner);
+    let kept = found.iter().filter(|f| f.change == Change::IndirectLate && f.system == System::WithCleaner);
     let kept = kept.map(|f| (f.utilisation, f.tps));
     series.push(Series::new("LFS with cleaner, indirect blocks kept back", kept));
-    let whole: Vec<&Found> = found.iter().filter(|f| f.but == Change::AllAtOnce).collect();
+    let whole: Vec<&Found> = found.iter().filter(|f| f.change == Change::AllAtOnce).collect();
     let rates = whole.iter().map(|f| (f.utilisation, f.tps));
     series.push(Series::new("LFS filled, then all of it cleaned", rates));
     let off = whole.iter().map(|f| f.tps / model(disc, f, scale)).sum::<f64>() / whole.len().max(1) as f64;

@@ -391,7 +391,7 @@ impl Lfs {
                 self.indirects_changed(cx, ino, lbn);
                 self.changed(cx, ino);
                 let written = Written { ino: moved.ino, lbn: moved.lbn, addr: slot.addr };
-                self.log.came_into_hole((partial.segment, slot.index), moved.bytes, written);
+                self.log.note_written_in_hole((partial.segment, slot.index), moved.bytes, written);
                 self.moved(ino, lbn, slot.addr, moved.bytes, &mut above);
                 self.usage_of_changed(partial.segment);
                 above.clear();

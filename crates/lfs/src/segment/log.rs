@@ -217,7 +217,7 @@ impl Log {
 
     /// Something has been written to the current segment.
     #[inline]
-    pub(crate) fn came(&mut self, bytes: u32, written: Written) {
+    pub(crate) fn note_written(&mut self, bytes: u32, written: Written) {
         if let Some(segment) = self.current() {
             segment.live_bytes += bytes;
             segment.written.push(written);
@@ -226,7 +226,7 @@ impl Log {
 
     /// Something has been written into a hole, of which the place in the segment's list is given. That makes the
     /// segment no younger.
-    pub(crate) fn came_into_hole(&mut self, (number, index): (SegNo, usize), bytes: u32, written: Written) {
+    pub(crate) fn note_written_in_hole(&mut self, (number, index): (SegNo, usize), bytes: u32, written: Written) {
         let segment = &mut self.segments[number.0 as usize];
         segment.live_bytes += bytes;
         let place = &mut segment.written[index];
@@ -234,8 +234,8 @@ impl Log {
         *place = written;
     }
 
-    /// A summary has, which begins a partial segment.
-    pub(crate) fn summary_came(&mut self, addr: FragAddr, create_s: u64, date_ns: i64) {
+    /// A summary has been written, which begins a partial segment.
+    pub(crate) fn note_summary(&mut self, addr: FragAddr, create_s: u64, date_ns: i64) {
         self.serial += 1;
         self.meta_frags += u64::from(self.g.sum_frags());
         if let Some(segment) = self.current() {
@@ -245,8 +245,8 @@ impl Log {
         }
     }
 
-    /// An inode block has, in front of its inodes.
-    pub(crate) fn inode_block_came(&mut self, addr: FragAddr) {
+    /// An inode block has been written, in front of its inodes.
+    pub(crate) fn note_inode_block(&mut self, addr: FragAddr) {
         self.meta_frags += u64::from(self.g.ib_frags());
         if let Some(segment) = self.current() {
             segment.ninos = segment.ninos.saturating_add(1);
@@ -255,7 +255,7 @@ impl Log {
     }
 
     /// Something is of no use any more. Says which segment has lost it.
-    pub(crate) fn went(&mut self, addr: FragAddr, bytes: u32) -> Option<SegNo> {
+    pub(crate) fn note_freed(&mut self, addr: FragAddr, bytes: u32) -> Option<SegNo> {
         let (number, segment) = self.segment_of(addr)?;
         assert!(
             segment.live_bytes >= bytes,

@@ -173,7 +173,7 @@ impl Plan {
             last.pieces.push(piece);
             last.end = log.offset;
         }
-        log.came(bytes, Written { ino: id.ino.0, lbn, addr });
+        log.note_written(bytes, Written { ino: id.ino.0, lbn, addr });
         Ok(addr)
     }
 
@@ -191,7 +191,7 @@ impl Plan {
         let addr = last.inode_blocks.last().map(|block| block.at).unwrap_or_default();
         last.header.ninos += 1;
         if let InodeSlot::Live(ino) = slot {
-            log.came(INODE_BYTES, Written { ino, lbn: INODE, addr });
+            log.note_written(INODE_BYTES, Written { ino, lbn: INODE, addr });
         }
         last.inodes.push(slot);
         Ok(addr)
@@ -212,7 +212,7 @@ impl Plan {
             last.summary_bytes += 4;
             last.pieces.push(LogPiece::Made { bytes: self.g.ibsize });
             last.end = log.offset;
-            log.inode_block_came(addr);
+            log.note_inode_block(addr);
         }
         Ok(())
     }
@@ -231,7 +231,7 @@ impl Plan {
         let after = log.ready();
         let at = log.offset;
         log.offset = at.plus(self.g.sum_frags());
-        log.summary_came(at, self.create_s, self.date_ns);
+        log.note_summary(at, self.create_s, self.date_ns);
         let mut partial = self.spare.pop().unwrap_or_default();
         (partial.at, partial.end, partial.after) = (at, log.offset, after);
         partial.summary_bytes = SummaryHeader::BYTES as u32;

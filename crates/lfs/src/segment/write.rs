@@ -242,7 +242,7 @@ impl Lfs {
     /// What was at a place is of no use any more.
     pub(crate) fn left(&mut self, pointer: i64, bytes: u32) {
         if pointer > 0
-            && let Some(segment) = self.log.went(FragAddr(pointer as u32), bytes)
+            && let Some(segment) = self.log.note_freed(FragAddr(pointer as u32), bytes)
         {
             self.usage_of_changed(segment);
         }

@@ -83,11 +83,11 @@ impl Clock {
     }
 }
 
-/// Names by number: when each was last touched, and as the how-manyth it came in.
+/// Names by number: when each was last touched, and how many had entered by then, itself included.
 #[derive(Clone, Debug, Default)]
 pub struct NearNames {
     names: Vec<(u64, u64)>,
-    came: u64,
+    entered: u64,
     before: u64,
 }
 
@@ -103,21 +103,21 @@ impl NearNames {
     /// A name comes into the cache.
     #[inline]
     pub fn enter(&mut self, clock: &mut Clock, name: u32) {
-        self.came += 1;
-        self.before = self.came;
-        *self.of(name) = (clock.enter(OBJECT_BYTES), self.came);
+        self.entered += 1;
+        self.before = self.entered;
+        *self.of(name) = (clock.enter(OBJECT_BYTES), self.entered);
     }
 
     /// A name in the cache is looked up.
     #[inline]
     pub fn touch(&mut self, clock: &mut Clock, name: u32) -> Distance {
         let before = self.before;
-        let (last, came) = self.of(name);
+        let (last, entered) = self.of(name);
         let (bytes, now) = clock.touch(*last, OBJECT_BYTES);
         *last = now;
-        let came = *came;
-        self.before = came;
-        Distance { bytes, in_order: came > before && came - before <= BESIDE }
+        let entered = *entered;
+        self.before = entered;
+        Distance { bytes, in_order: entered > before && entered - before <= BESIDE }
     }
 }
 

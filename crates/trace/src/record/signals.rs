@@ -29,7 +29,7 @@ struct Wishes {
 
 impl Wishes {
     /// A signal came.
-    fn came(&mut self, now: Instant) -> Option<Wish> {
+    fn on_signal(&mut self, now: Instant) -> Option<Wish> {
         match self.ended {
             None => {
                 self.ended = Some(now);
@@ -79,7 +79,7 @@ impl Signals {
         self.unsent = Some(received.signal).filter(|_| !received.from_kernel);
         // Ctrl-C goes to everybody in front of the terminal. A command that goes on does something with it that is its
         // own: who left it would leave it behind the terminal.
-        self.wishes.came(Instant::now()).filter(|&wish| {
+        self.wishes.on_signal(Instant::now()).filter(|&wish| {
             let is_its_own = received.from_kernel && command.is_some();
             !(wish == Wish::Leave && is_its_own)
         })
@@ -151,13 +151,13 @@ mod tests {
     fn a_signal_after_the_end_asks_to_leave() {
         let begun = Instant::now();
         let mut asked = Wishes::default();
-        assert_eq!(asked.came(begun), Some(Wish::End));
+        assert_eq!(asked.on_signal(begun), Some(Wish::End));
         asked.over(begun + SAME / 2);
-        assert_eq!(asked.came(begun + SAME / 2), None);
-        assert_eq!(asked.came(begun + SAME), Some(Wish::Leave));
+        assert_eq!(asked.on_signal(begun + SAME / 2), None);
+        assert_eq!(asked.on_signal(begun + SAME), Some(Wish::Leave));
         let mut by_itself = Wishes::default();
         by_itself.over(begun);
-        assert_eq!(by_itself.came(begun + SAME / 2), None, "sent to the command and to us, as it ended");
-        assert_eq!(by_itself.came(begun + SAME), Some(Wish::Leave));
+        assert_eq!(by_itself.on_signal(begun + SAME / 2), None, "sent to the command and to us, as it ended");
+        assert_eq!(by_itself.on_signal(begun + SAME), Some(Wish::Leave));
     }
 }
