@@ -235,7 +235,7 @@ impl<V: Aged> Ageing<V> {
             Ok::<(), posix::Errno>(())
         });
         debug_assert!(removed.is_ok());
-        self.live.gone(file.ino);
+        self.live.forget(file.ino);
     }
 
     fn remove(&mut self) {

@@ -39,7 +39,7 @@ pub enum Work<'a> {
 
 /// A failure as it is shown: as small as it could be made.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Shown {
+pub struct SmallestFailure {
     /// How bad.
     pub class: Class,
     /// Why.
@@ -76,7 +76,7 @@ pub struct Campaign {
     /// Whether there was no memory for all that was done.
     pub cut_short: bool,
     /// Failures, the worst first.
-    pub failures: Vec<Shown>,
+    pub failures: Vec<SmallestFailure>,
 }
 
 /// One state made again.
@@ -247,7 +247,7 @@ where
     };
     let Search { tally, mut failures, undone } = found;
     failures.sort_by_key(|failure| std::cmp::Reverse(failure.verdict.class));
-    let mut shown: Vec<Shown> = Vec::new();
+    let mut shown: Vec<SmallestFailure> = Vec::new();
     for failure in &failures {
         // One of each class is made small: the others are mostly the same once more.
         let bad = failure.verdict.class >= Class::Unresolvable;
@@ -272,7 +272,12 @@ fn named(state: StateId, again: Option<StateId>) -> String {
     again.map_or(state.to_string(), |again| format!("{state}/{again}"))
 }
 
-fn small<S: Subject>(subject: &S, begin: &Start, failure: &Failure, settings: &Settings) -> Result<Shown, CrashError>
+fn small<S: Subject>(
+    subject: &S,
+    begin: &Start,
+    failure: &Failure,
+    settings: &Settings,
+) -> Result<SmallestFailure, CrashError>
 where
     Lab<S::Volume>: FileSystem,
 {
@@ -283,7 +288,7 @@ where
     let (_, writes) = one_state(subject, &history, settings.plan, (state, again))?;
     let (operations, length) = (shown_ops(&ops), ops.len());
     let (class, why, state) = (verdict.class, verdict.why, named(state, again));
-    Ok(Shown { class, why, operations, length, found_in_length, state, writes })
+    Ok(SmallestFailure { class, why, operations, length, found_in_length, state, writes })
 }
 
 fn again<S: Subject>(

@@ -30,7 +30,7 @@ mod tally;
 mod trials;
 mod watched;
 
-pub use campaign::{Campaign, Driver, Replayed, Shown, Work, campaign, replayed};
+pub use campaign::{Campaign, Driver, Replayed, SmallestFailure, Work, campaign, replayed};
 pub use content::Content;
 pub use error::CrashError;
 pub use ffs_subject::FfsSubject;

@@ -135,16 +135,18 @@ fn check_in_use_planted(
         let ino = volume.snapshot_to_check(cx)?;
         Ok((ino, volume.attributes(ino)?.size_bytes))
     })?;
-    let given_back = fsck::background_planted(Shown { in_use, ino, len_bytes }, planted, go_on).and_then(|left| {
-        for correction in &left.corrections {
-            if !go_on(Phase::Groups) {
-                return Err(FfsError::interrupted());
+    let given_back =
+        fsck::background_planted(SnapshotStore { in_use, ino, len_bytes }, planted, go_on).and_then(|left| {
+            for correction in &left.corrections {
+                if !go_on(Phase::Groups) {
+                    return Err(FfsError::interrupted());
+                }
+                let gone =
+                    in_use.run("give back what a crash has left", |volume, cx| volume.give_back(cx, correction))?;
+                gone.into_iter().try_for_each(|ino| in_use.unlinked(ino))?;
             }
-            let gone = in_use.run("give back what a crash has left", |volume, cx| volume.give_back(cx, correction))?;
-            gone.into_iter().try_for_each(|ino| in_use.unlinked(ino))?;
-        }
-        Ok(left)
-    });
+            Ok(left)
+        });
     in_use.run("remove the snapshot", |volume, cx| {
         volume.release(cx, ino);
         Ok(())
@@ -191,13 +193,13 @@ impl InUse for Mounted {
 }
 
 /// A snapshot as a store that is only read.
-struct Shown<'a, F> {
+struct SnapshotStore<'a, F> {
     in_use: &'a F,
     ino: Ino,
     len_bytes: u64,
 }
 
-impl<F: InUse> Store for Shown<'_, F> {
+impl<F: InUse> Store for SnapshotStore<'_, F> {
     fn len_bytes(&self) -> u64 {
         self.len_bytes
     }

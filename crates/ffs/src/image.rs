@@ -165,13 +165,13 @@ impl<S: Store> Readable for Image<S> {
         read_inode(&self.store, &self.geometry, ino)
     }
 
-    fn pieces(&self, ino: Ino, inode: &Dinode, most: u32, each: EachPlace<'_, FfsError>) -> Result<(), FfsError> {
+    fn pieces(&self, ino: Ino, inode: &Dinode, max_bytes: u32, each: EachPlace<'_, FfsError>) -> Result<(), FfsError> {
         self.runs(ino, inode, &mut |run| {
             let from = run.lbn.0 << self.geometry.bshift;
             let len = (from + run.bytes).min(inode.size).saturating_sub(from);
-            for done in (0..len).step_by(most.max(1) as usize) {
-                let at = At { in_file: from + done, shown: self.geometry.byte_of(run.addr) + done };
-                each(at, &read(&self.store, at.shown, (len - done).min(most.into()) as usize)?)?;
+            for done in (0..len).step_by(max_bytes.max(1) as usize) {
+                let at = At { in_file: from + done, reported_byte: self.geometry.byte_of(run.addr) + done };
+                each(at, &read(&self.store, at.reported_byte, (len - done).min(max_bytes.into()) as usize)?)?;
             }
             Ok(())
         })
@@ -271,7 +271,7 @@ impl<'a, S: Store + ?Sized> Mapper<'a, S> {
             return Ok(());
         }
         if self.inode.size > self.g.max_file_bytes() {
-            return self.wrong(format!("size {} is more than {}", self.inode.size, self.g.max_file_bytes()));
+            return self.damaged(format!("size {} is more than {}", self.inode.size, self.g.max_file_bytes()));
         }
         let blocks = self.inode.size.div_ceil(self.g.bsize.into());
         for (lbn, pointer) in self.inode.db.iter().enumerate().take(blocks.min(NDADDR as u64) as usize) {
@@ -361,7 +361,7 @@ impl<'a, S: Store + ?Sized> Mapper<'a, S> {
         if self.g.holds(pointer, frags) {
             Ok(FragAddr(pointer.unsigned_abs()))
         } else {
-            self.wrong(format!("block pointer {pointer} is outside the file system"))
+            self.damaged(format!("block pointer {pointer} is outside the file system"))
         }
     }
 
@@ -371,11 +371,11 @@ impl<'a, S: Store + ?Sized> Mapper<'a, S> {
                 self.budget = rest;
                 Ok(())
             }
-            None => self.wrong("has more blocks than the file system".to_owned()),
+            None => self.damaged("has more blocks than the file system".to_owned()),
         }
     }
 
-    fn wrong<T>(&self, problem: String) -> Result<T, FfsError> {
+    fn damaged<T>(&self, problem: String) -> Result<T, FfsError> {
         Err(FfsError::Inode { ino: self.ino.0, problem })
     }
 }

@@ -98,17 +98,17 @@ impl TryFrom<Stored> for FreeMaps {
         let sb = Superblock::decode(&unhex(&stored.superblock)?, stored.superblock_at)?;
         let g = sb.geometry(stored.superblock_at)?;
         if stored.free.len() != g.ncg as usize {
-            return Err(wrong(format!("maps of {} groups for a file system of {}", stored.free.len(), g.ncg)));
+            return Err(refused(format!("maps of {} groups for a file system of {}", stored.free.len(), g.ncg)));
         }
         if u64::from(g.ncg) * u64::from(g.fpg) > FRAGS_MAX {
-            return Err(wrong(format!("{} groups of {} fragments are more than {FRAGS_MAX}", g.ncg, g.fpg)));
+            return Err(refused(format!("{} groups of {} fragments are more than {FRAGS_MAX}", g.ncg, g.fpg)));
         }
         let mut free = Vec::with_capacity(stored.free.len());
         for (group, runs) in (0..).map(GroupNo).zip(stored.free) {
             let mut map = Bitmap::new(g.fpg as usize);
             for (from, frags) in runs {
                 if from.checked_add(frags).is_none_or(|end| end > g.group_frags(group)) {
-                    return Err(wrong(format!("group {group} has no {frags} fragments from {from} on")));
+                    return Err(refused(format!("group {group} has no {frags} fragments from {from} on")));
                 }
                 map.put_range(from as usize, frags as usize, true);
             }
@@ -118,7 +118,7 @@ impl TryFrom<Stored> for FreeMaps {
     }
 }
 
-fn wrong(problem: impl Into<String>) -> FfsError {
+fn refused(problem: impl Into<String>) -> FfsError {
     FfsError::FreeMaps(problem.into())
 }
 
@@ -129,7 +129,7 @@ fn unhex(text: &str) -> Result<Vec<u8>, FfsError> {
         _ => None,
     };
     let bytes: Option<Vec<u8>> = text.as_bytes().chunks(2).map(byte).collect();
-    bytes.ok_or_else(|| wrong("the superblock is not pairs of hexadecimal digits"))
+    bytes.ok_or_else(|| refused("the superblock is not pairs of hexadecimal digits"))
 }
 
 impl FreeMaps {
@@ -160,7 +160,7 @@ impl FreeMaps {
         // It may have been found in a copy; where else it was, nobody would look for it.
         let sb_at = home(&sb, &g, sb_at);
         if !SUPERBLOCK_PLACES.contains(&sb_at) {
-            return Err(wrong(format!("no file system has its superblock at byte {sb_at}")));
+            return Err(refused(format!("no file system has its superblock at byte {sb_at}")));
         }
         // What does not change where anything is, and is wrong, was to be repaired anyway.
         crate::fsck::superblock::mend(&mut sb, &g, sb_at, &mut |_, _, _| {});
@@ -169,7 +169,7 @@ impl FreeMaps {
         // Copies of the superblock are written between the two, whole.
         let copy_frags = (sb.encode().len() as u64).div_ceil(g.fsize.into());
         if u64::from(g.cblkno - g.sblkno) < copy_frags {
-            return Err(wrong("copies of the superblock lie on the cylinder groups"));
+            return Err(refused("copies of the superblock lie on the cylinder groups"));
         }
         if sb.wide() {
             // The new file system is clean, and has neither snapshots nor a journal.
@@ -181,7 +181,7 @@ impl FreeMaps {
         for (group, map) in (0..).map(GroupNo).zip(&mut free) {
             let (low, high) = metadata(&g, group);
             if (low..high).any(|frag| map.get(frag as usize)) {
-                return Err(wrong(format!(
+                return Err(refused(format!(
                     "of group {group} metadata is free; `fsage fsck` repairs an image like that"
                 )));
             }
@@ -211,10 +211,10 @@ impl FreeMaps {
             let frag = (addr.0 - g.group_base(group).0) as u32;
             let (low, high) = metadata(g, group);
             if (low..high).contains(&frag) {
-                return Err(wrong(format!("the summaries of groups lie on other metadata, at fragment {addr}")));
+                return Err(refused(format!("the summaries of groups lie on other metadata, at fragment {addr}")));
             }
             if self.free.get(group.0 as usize).is_none_or(|map| map.get(frag as usize)) {
-                return Err(wrong(format!("the summaries of groups are free, at fragment {addr}")));
+                return Err(refused(format!("the summaries of groups are free, at fragment {addr}")));
             }
         }
         Ok(())
@@ -395,7 +395,7 @@ impl Ffs {
         let ffs = Ffs::assemble(maps.sb.clone(), maps.sb_at, groups, builder.inodes, options)?;
         match ffs.check().into_iter().next() {
             None => Ok(ffs),
-            Some(problem) => Err(wrong(format!("what they say cannot be made a file system: {problem}"))),
+            Some(problem) => Err(refused(format!("what they say cannot be made a file system: {problem}"))),
         }
     }
 }
@@ -438,7 +438,9 @@ impl<'a> Builder<'a> {
         let per_group = inodes.div_ceil(g.ncg as usize);
         if per_group > (g.ipg - FIRST_FREE_INODE) as usize {
             let there = u64::from(g.ncg) * u64::from(g.ipg - FIRST_FREE_INODE);
-            return Err(wrong(format!("what is in use is {inodes} pieces, and there are {there} inodes to hold them")));
+            return Err(refused(format!(
+                "what is in use is {inodes} pieces, and there are {there} inodes to hold them"
+            )));
         }
         self.per_group = per_group as u32;
         self.enter(root_at, homes, files)
@@ -458,7 +460,7 @@ impl<'a> Builder<'a> {
                 }
             }
         }
-        Err(wrong("there is no room for a root directory"))
+        Err(refused("there is no room for a root directory"))
     }
 
     /// Makes inodes and names of everything.
@@ -483,7 +485,7 @@ impl<'a> Builder<'a> {
         }
         let links = 2 + i16::try_from(root.entries().saturating_sub(2)).unwrap_or(i16::MAX);
         if root.len_bytes() > u64::from(g.fsize) {
-            return Err(wrong("the directories that would hold what is in use do not fit into the root"));
+            return Err(refused("the directories that would hold what is in use do not fit into the root"));
         }
         let node = directory_node(self.maps, root, &[root_at], 1, links);
         self.count_directory(ROOT_INO.0);
@@ -556,7 +558,7 @@ fn homes(g: &Geometry, held: &mut Held, most: usize) -> Result<Vec<Names>, FfsEr
             }
             (None, _) => {
                 let longest = (0..held.runs.len()).max_by_key(|at| held.runs.get(*at).map_or(0, |run| run.1));
-                let Some(at) = longest else { return Err(wrong("names find no room")) };
+                let Some(at) = longest else { return Err(refused("names find no room")) };
                 let (addr, frags) = held.runs.remove(at);
                 homes.push(Names { blocks: vec![addr], frags, room: in_block(frags) - 2 });
             }

@@ -567,7 +567,7 @@ impl<V: Insertable> Live<V> {
             volume.release(cx, ino);
             Ok(())
         });
-        self.fs.gone(ino);
+        self.fs.forget(ino);
         released
     }
 

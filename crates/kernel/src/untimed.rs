@@ -205,8 +205,8 @@ impl<V: Volume> Untimed<V> {
         }
     }
 
-    /// An inode is no more.
-    pub fn gone(&mut self, ino: Ino) {
+    /// Forgets an inode that is no more.
+    pub fn forget(&mut self, ino: Ino) {
         self.cx.nodes.remove(ino);
     }
 

@@ -40,14 +40,14 @@ pub enum DriveSpec {
 }
 
 /// What is wrong with a drive: where, what, what is accepted.
-pub(crate) type Wrong = (usize, String, &'static str);
+pub(crate) type Problem = (usize, String, &'static str);
 
 const ACCEPTED: &str = "a drive is a name that `fsage drive list` shows, the path of a .toml file, or an array such as \
                         raid0:4xst32430n,unit=64K (raid0, raid1, raid5)";
 
 impl DriveSpec {
     /// Reads `NAME`, `FILE.toml`, `raidL:NxDRIVE[,unit=SIZE]`; `start` is the position of the first character.
-    pub(crate) fn parse(text: &str, start: usize) -> Result<DriveSpec, Wrong> {
+    pub(crate) fn parse(text: &str, start: usize) -> Result<DriveSpec, Problem> {
         let pieces = grammar::split(text, start, ',').map_err(|(at, problem)| (at, problem.to_owned(), ACCEPTED))?;
         let (first, rest) = match pieces.split_first() {
             Some((first, rest)) => (*first, rest),

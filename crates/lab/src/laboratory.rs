@@ -53,7 +53,7 @@ trait Kept: Volume + Sized + Send {
     type Error: From<StoreError>;
 
     /// The same for whoever asked for a target.
-    fn wrong(target: String, source: Self::Error) -> OpenError;
+    fn open_error(target: String, source: Self::Error) -> OpenError;
 }
 
 impl Kept for Ffs {
@@ -87,7 +87,7 @@ impl Kept for Ffs {
         self.store(store, Some(&mut given(self, bytes)))
     }
 
-    fn wrong(target: String, source: ffs::FfsError) -> OpenError {
+    fn open_error(target: String, source: ffs::FfsError) -> OpenError {
         OpenError::Ffs { target, source }
     }
 }
@@ -119,7 +119,7 @@ impl Kept for Lfs {
         Err(lfs::LfsError::Options("an image of a log has every byte in it: open it with data=full".to_owned()))
     }
 
-    fn wrong(target: String, source: lfs::LfsError) -> OpenError {
+    fn open_error(target: String, source: lfs::LfsError) -> OpenError {
         OpenError::Lfs { target, source }
     }
 }
@@ -170,7 +170,7 @@ where
             volume.store_with(&mut store, &bytes)
         };
         // Half an image is worse than none.
-        written.map_err(|source| V::wrong(target, source))?;
+        written.map_err(|source| V::open_error(target, source))?;
         whole.finish().map_err(io)
     }
 }

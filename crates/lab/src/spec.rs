@@ -116,7 +116,7 @@ pub enum Data {
 }
 
 /// What is wrong at a place of the text.
-struct Wrong {
+struct Problem {
     position: usize,
     problem: String,
     accepted: String,
@@ -128,7 +128,7 @@ impl Spec {
     /// # Errors
     /// Something in it is not understood; the error says where, and what would be.
     pub fn parse(text: &str) -> Result<Spec, TargetError> {
-        read(text).map_err(|Wrong { position, problem, accepted }| TargetError {
+        read(text).map_err(|Problem { position, problem, accepted }| TargetError {
             text: text.to_owned(),
             position,
             problem,
@@ -347,8 +347,9 @@ const SYSTEMS: &str = "the laboratory's file systems are ffs, as in ffs:realloc,
     lfs:cleaner=greedy,segment=512K@st32430n";
 const QUOTES: &str = "quotes come in pairs, and a backslash quotes the next character";
 
-fn read(text: &str) -> Result<Spec, Wrong> {
-    let wrong = |position, problem: String, accepted: &str| Wrong { position, problem, accepted: accepted.to_owned() };
+fn read(text: &str) -> Result<Spec, Problem> {
+    let wrong =
+        |position, problem: String, accepted: &str| Problem { position, problem, accepted: accepted.to_owned() };
     let pieces = grammar::split(text, 1, '@').map_err(|(at, problem)| wrong(at, problem.to_owned(), QUOTES))?;
     let (before, drive) = match pieces.as_slice() {
         [.., last] if pieces.len() > 1 => {
@@ -392,11 +393,11 @@ fn read(text: &str) -> Result<Spec, Wrong> {
 /// Keys that every system has.
 const KEYS: &str = "size=, machine=, cache=, seed=, data=given, data=full, image=, logdrive=";
 
-fn with_options(mut spec: Spec, pieces: &[Piece<'_>]) -> Result<Spec, Wrong> {
+fn with_options(mut spec: Spec, pieces: &[Piece<'_>]) -> Result<Spec, Problem> {
     let mut given: Vec<(String, usize)> = Vec::new();
     let accepted = spec.system.accepted();
     for piece in pieces {
-        let wrong = |offset: usize, problem: String| Wrong {
+        let wrong = |offset: usize, problem: String| Problem {
             position: piece.position + offset,
             problem,
             accepted: format!("accepted are {KEYS}; {accepted}"),
@@ -486,10 +487,10 @@ fn common_key(spec: &mut Spec, key: &str, value: &str) -> Option<Result<(), (usi
 }
 
 /// What makes no sense together.
-fn check_together(spec: &Spec, given: &[(String, usize)]) -> Result<(), Wrong> {
+fn check_together(spec: &Spec, given: &[(String, usize)]) -> Result<(), Problem> {
     let at = |key: &str| given.iter().find(|(known, _)| known == key).map(|(_, position)| *position);
     let wrong =
-        |position, problem: String, accepted: &str| Err(Wrong { position, problem, accepted: accepted.to_owned() });
+        |position, problem: String, accepted: &str| Err(Problem { position, problem, accepted: accepted.to_owned() });
     if spec.image.is_some() {
         if let (Data::Given, Some(position)) = (spec.data, at("data")) {
             let problem = "what begins with an image keeps every byte".to_owned();

@@ -48,13 +48,13 @@ pub(crate) fn blocks_of<S: Store + ?Sized>(
     Walk { store, g, ino, inode, budget, blocks: inode.size.div_ceil(g.bsize.into()), whole }.file(each)
 }
 
-/// Hands over a file's data in order, at most `most` bytes at a time; holes are left out.
+/// Hands over a file's data in order, at most `max_bytes` bytes at a time; holes are left out.
 pub fn file_data<S: Store + ?Sized>(
     store: &S,
     g: &Geometry,
     ino: Ino,
     inode: &Dinode,
-    most: u32,
+    max_bytes: u32,
     each: EachPiece<'_>,
 ) -> Result<(), LfsError> {
     // Adjacent blocks are read together.
@@ -62,8 +62,8 @@ pub fn file_data<S: Store + ?Sized>(
     let mut flush = |run: &mut Option<(u64, u64, u64)>| -> Result<(), LfsError> {
         let Some((from, at, bytes)) = run.take() else { return Ok(()) };
         let bytes = bytes.min(inode.size.saturating_sub(from));
-        for done in (0..bytes).step_by(most.max(1) as usize) {
-            let piece = read(store, at + done, (bytes - done).min(most.into()) as usize)?;
+        for done in (0..bytes).step_by(max_bytes.max(1) as usize) {
+            let piece = read(store, at + done, (bytes - done).min(max_bytes.into()) as usize)?;
             each(from + done, &piece)?;
         }
         Ok(())
@@ -104,7 +104,7 @@ impl<S: Store + ?Sized> Walk<'_, S> {
             return Ok(());
         }
         if self.inode.size > self.g.max_file_bytes() {
-            return self.wrong(format!("size {} is more than {}", self.inode.size, self.g.max_file_bytes()));
+            return self.damaged(format!("size {} is more than {}", self.inode.size, self.g.max_file_bytes()));
         }
         for (lbn, pointer) in self.inode.db.iter().enumerate().take(self.blocks.min(NDADDR as u64) as usize) {
             let bytes = self.g.block_bytes(self.inode.size, lbn as u64);
@@ -166,10 +166,10 @@ impl<S: Store + ?Sized> Walk<'_, S> {
         }
         let addr = u32::try_from(pointer).ok().map(FragAddr);
         let Some(addr) = addr.filter(|addr| self.g.within_segment(*addr, bytes >> self.g.fshift)) else {
-            return self.wrong(format!("pointer {pointer} of block {lbn} does not lie within a segment"));
+            return self.damaged(format!("pointer {pointer} of block {lbn} does not lie within a segment"));
         };
         let Some(rest) = self.budget.checked_sub(1) else {
-            return self.wrong("has more blocks than the file system".to_owned());
+            return self.damaged("has more blocks than the file system".to_owned());
         };
         self.budget = rest;
         each(Block { lbn, addr, bytes })?;
@@ -178,12 +178,12 @@ impl<S: Store + ?Sized> Walk<'_, S> {
 
     fn behind_the_end(&self, lbn: u64, pointer: i64) -> Result<(), LfsError> {
         if self.whole && pointer != 0 {
-            return self.wrong(format!("points to block {lbn}, behind its end at {} bytes", self.inode.size));
+            return self.damaged(format!("points to block {lbn}, behind its end at {} bytes", self.inode.size));
         }
         Ok(())
     }
 
-    fn wrong<T>(&self, problem: String) -> Result<T, LfsError> {
+    fn damaged<T>(&self, problem: String) -> Result<T, LfsError> {
         Err(LfsError::Inode { ino: self.ino.0, problem })
     }
 }

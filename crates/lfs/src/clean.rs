@@ -34,14 +34,14 @@ pub struct Cleaned {
     pub written_bytes: u64,
 }
 
-/// Cleans segments until `most` more are clean, or moving what is live gains no more; asks `go_on` before each few.
+/// Cleans segments until `max_segments` more are clean, or moving what is live gains no more; asks `go_on` before each few.
 /// `date_ns` (nanoseconds since 1970) is when that happens. A file system that was not unmounted is rolled forward
 /// first; one that is damaged is refused. It is left as an unmount would, also if it is stopped in between.
 pub fn clean<S: Store + Send + 'static>(
     store: S,
     options: Options,
     date_ns: i64,
-    most: u32,
+    max_segments: u32,
     go_on: &mut dyn FnMut(&Cleaned) -> bool,
 ) -> Result<(S, Cleaned), LfsError> {
     let (volume, store) = Lfs::open(store, options)?;
@@ -54,7 +54,7 @@ pub fn clean<S: Store + Send + 'static>(
     let mut stopped = false;
     loop {
         let clean = live.volume().clean_segments().0;
-        if clean.saturating_sub(before) >= most {
+        if clean.saturating_sub(before) >= max_segments {
             break;
         }
         stopped = !go_on(&done(live.volume(), before));

@@ -172,9 +172,9 @@ impl<S: Store> Readable for Image<S> {
         Image::inode(self, ino)
     }
 
-    fn pieces(&self, ino: Ino, inode: &Dinode, most: u32, each: EachPlace<'_, LfsError>) -> Result<(), LfsError> {
-        file_data(&self.store, &self.geometry, ino, inode, most, &mut |at, bytes| {
-            each(At { in_file: at, shown: at }, bytes)
+    fn pieces(&self, ino: Ino, inode: &Dinode, max_bytes: u32, each: EachPlace<'_, LfsError>) -> Result<(), LfsError> {
+        file_data(&self.store, &self.geometry, ino, inode, max_bytes, &mut |at, bytes| {
+            each(At { in_file: at, reported_byte: at }, bytes)
         })
     }
 
@@ -211,12 +211,12 @@ pub fn is_lfs<S: Store + ?Sized>(store: &S) -> bool {
 
 /// Reads an inode from the inode block at an address.
 pub fn inode_at<S: Store + ?Sized>(store: &S, g: &Geometry, addr: FragAddr, ino: Ino) -> Result<Dinode, LfsError> {
-    let wrong = |problem: String| LfsError::Inode { ino: ino.0, problem };
+    let damaged = |problem: String| LfsError::Inode { ino: ino.0, problem };
     if !g.within_segment(addr, g.ib_frags()) {
-        return Err(wrong(format!("its inode block, at {addr}, does not lie within a segment")));
+        return Err(damaged(format!("its inode block, at {addr}, does not lie within a segment")));
     }
     let block = read(store, g.byte_of(addr), g.ibsize as usize)?;
-    find_inode(&block, ino).ok_or_else(|| wrong(format!("is not in its inode block, at {addr}")))
+    find_inode(&block, ino).ok_or_else(|| damaged(format!("is not in its inode block, at {addr}")))
 }
 
 /// The superblock at a byte, with what follows from it.

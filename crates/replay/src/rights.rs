@@ -6,7 +6,7 @@
 //! where every one is searched, the file at the end. Either way the calls are refused again. Names that were refused to
 //! a call that makes or removes them are not looked at: what is missing there may be the right to write the directory.
 
-use super::scan::Shown;
+use super::scan::AtStart;
 use posix::{Errno, FileKind};
 use rustc_hash::{FxHashMap, FxHashSet};
 use trace::tree::{Node, Object, Tree, Walk, components};
@@ -50,7 +50,7 @@ impl Refusals {
     }
 
     /// Takes the rights from what refused.
-    pub(super) fn settle(self, names: &mut Tree<Shown>) {
+    pub(super) fn settle(self, names: &mut Tree<AtStart>) {
         if self.asked.is_empty() {
             return;
         }
@@ -65,7 +65,7 @@ impl Refusals {
 }
 
 /// The directories in which the trace looked names up, and those above them.
-fn searched(names: &Tree<Shown>) -> FxHashSet<Node> {
+fn searched(names: &Tree<AtStart>) -> FxHashSet<Node> {
     let mut searched = FxHashSet::from_iter([Node::ROOT]);
     for (node, object) in names.objects() {
         let mut next = match object.kind {
@@ -81,12 +81,12 @@ fn searched(names: &Tree<Shown>) -> FxHashSet<Node> {
 }
 
 /// The directory that an object was in when the trace began.
-fn above(object: &Object<Shown>) -> Option<Node> {
+fn above(object: &Object<AtStart>) -> Option<Node> {
     object.origin.as_ref().map(|(dir, _)| *dir)
 }
 
 /// Finds what refused a path, and takes the right from it.
-fn refuse(names: &mut Tree<Shown>, searched: &FxHashSet<Node>, path: &[u8], rights: u8) {
+fn refuse(names: &mut Tree<AtStart>, searched: &FxHashSet<Node>, path: &[u8], rights: u8) {
     let mut ahead = components(path).peekable();
     let mut dir = Node::ROOT;
     while let Some(name) = ahead.next() {
@@ -121,7 +121,7 @@ fn refuse(names: &mut Tree<Shown>, searched: &FxHashSet<Node>, path: &[u8], righ
 }
 
 /// The directories behind a closed one, and those that are closed.
-pub(super) fn out_of_reach(names: &Tree<Shown>) -> FxHashSet<Node> {
+pub(super) fn out_of_reach(names: &Tree<AtStart>) -> FxHashSet<Node> {
     let mut out = FxHashSet::default();
     // A directory is known before what is in it.
     for (node, object) in names.objects() {

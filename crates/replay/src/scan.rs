@@ -125,7 +125,7 @@ pub(super) fn scan(
 
 /// What the trace shows of an object.
 #[derive(Debug, Default)]
-pub(super) struct Shown {
+pub(super) struct AtStart {
     /// Whether it could be executed when the trace began: what the trace's first word on that says, `None` where it
     /// says nothing.
     pub(super) executable: Option<bool>,
@@ -149,7 +149,7 @@ pub(super) struct Shown {
 struct Scanner {
     scan: Scan,
     /// Which object a path means, and which of them were there at the start: fed with every call's effect in order.
-    names: Tree<Shown>,
+    names: Tree<AtStart>,
     /// Directory and object of each snapshot entry; the root is in itself.
     entries: Vec<Option<(Node, Node)>>,
     /// How many objects were known before the trace was read.
@@ -710,7 +710,7 @@ type Unordered = (Node, Node, Initial);
 /// The snapshot's entries, the directories that lead to them and are not listed in it, and what the trace implied;
 /// without what is behind directories that no call got through.
 fn initial_state(
-    names: &Tree<Shown>,
+    names: &Tree<AtStart>,
     entries: &[Option<(Node, Node)>],
     listed: usize,
     snapshot: &Snapshot,
@@ -724,7 +724,7 @@ fn initial_state(
         .objects()
         .filter(|(node, object)| object.origin.is_some() && *node != Node::ROOT && !in_snapshot.contains(node))
         .partition(|(node, _)| node.index() < listed);
-    let inferred = |list: Vec<(Node, &Object<Shown>)>, out: &mut Vec<Unordered>, made: &mut FxHashMap<_, _>| {
+    let inferred = |list: Vec<(Node, &Object<AtStart>)>, out: &mut Vec<Unordered>, made: &mut FxHashMap<_, _>| {
         for (node, object) in list {
             let Some((dir, name)) = object.origin.as_ref().filter(|(dir, _)| !out_of_reach.contains(dir)) else {
                 continue;

@@ -175,7 +175,7 @@ fn one() -> u64 {
 }
 
 /// What is wrong, and at which byte of the text it begins.
-type Wrong = (Option<usize>, String);
+type Problem = (Option<usize>, String);
 
 impl Spec {
     /// Reads the file of a sweep.
@@ -217,7 +217,7 @@ impl Spec {
     }
 }
 
-fn read(text: &str, file: &Path) -> Result<Spec, Wrong> {
+fn read(text: &str, file: &Path) -> Result<Spec, Problem> {
     let raw: Raw = toml::from_str(text).map_err(|e| (e.span().map(|s| s.start), e.message().to_owned()))?;
     if raw.format != FORMAT {
         return Err((Some(0), format!("format {:?}: this fsage reads {FORMAT:?}", raw.format)));

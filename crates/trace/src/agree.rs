@@ -571,7 +571,7 @@ fn skip_restarts(fact: &mut Fact, behind: &mut VecDeque<Fact>, whole: &Fact, beh
 struct Pairs {
     of_left: FxHashMap<u64, Pair>,
     of_right: FxHashMap<u64, Pair>,
-    wrong: FxHashSet<(u64, u64)>,
+    contradicted: FxHashSet<(u64, u64)>,
     /// Pairs beside those: [`Agreement::received`].
     received: FxHashSet<(u64, u64)>,
 }
@@ -600,7 +600,7 @@ impl Pairs {
         let before = [self.of_left.insert(pair.left, pair), self.of_right.insert(pair.right, pair)];
         let is_other = |other: &Pair| (other.left, other.right) != (pair.left, pair.right);
         let against: Vec<Pair> = before.into_iter().flatten().filter(is_other).collect();
-        if against.is_empty() || self.wrong.insert((pair.left, pair.right)) { against } else { Vec::new() }
+        if against.is_empty() || self.contradicted.insert((pair.left, pair.right)) { against } else { Vec::new() }
     }
 }
 

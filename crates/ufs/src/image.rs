@@ -23,7 +23,7 @@ pub struct At {
     /// Its byte in the file.
     pub in_file: u64,
     /// The byte that what is wrong with it is said to be at: in the image, or in the file as well.
-    pub shown: u64,
+    pub reported_byte: u64,
 }
 
 /// What is done with each piece of a file.
@@ -42,12 +42,12 @@ pub trait Readable {
     /// Reads an inode.
     fn inode(&self, ino: Ino) -> Result<Self::Inode, Self::Error>;
 
-    /// Hands over a file's data in order, at most `most` bytes at a time; holes are left out.
+    /// Hands over a file's data in order, at most `max_bytes` at a time; holes are left out.
     fn pieces(
         &self,
         ino: Ino,
         inode: &Self::Inode,
-        most: u32,
+        max_bytes: u32,
         each: EachPlace<'_, Self::Error>,
     ) -> Result<(), Self::Error>;
 
@@ -84,7 +84,7 @@ pub fn entries<R: Readable>(image: &R, ino: Ino, inode: &R::Inode) -> Result<Vec
         }
         expected += bytes.len() as u64;
         for (i, chunk) in bytes.chunks(DIRBLKSIZ).enumerate() {
-            let parsed = parse_chunk(chunk, format, at.shown + (i * DIRBLKSIZ) as u64)
+            let parsed = parse_chunk(chunk, format, at.reported_byte + (i * DIRBLKSIZ) as u64)
                 .map_err(|error| R::damaged_chunk(ino, error))?;
             entries.extend(parsed.into_iter().map(|e| Entry { ino: e.ino, kind: e.kind, name: e.name }));
         }

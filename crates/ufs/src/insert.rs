@@ -311,7 +311,7 @@ impl<V: Insertable, S: Store + Send + 'static> Inserter<V, S> {
             Ok(left)
         })?;
         if left == 0 {
-            self.live.gone(old);
+            self.live.forget(old);
             // Its number may be given to the next file.
             self.links.retain(|_, ino| *ino != old);
         }

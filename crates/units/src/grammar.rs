@@ -4,20 +4,20 @@ use std::fmt;
 
 /// What is wrong with a text, and where.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Wrong {
+pub struct GrammarError {
     /// Characters before the place.
     pub at: usize,
     /// What is wrong there.
     pub problem: &'static str,
 }
 
-impl fmt::Display for Wrong {
+impl fmt::Display for GrammarError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.problem)
     }
 }
 
-impl std::error::Error for Wrong {}
+impl std::error::Error for GrammarError {}
 
 /// The names of each unit, in small letters, and the power of two it stands for.
 const SIZES: [(&[&str], u32); 5] = [
@@ -58,17 +58,17 @@ fn decimal(number: &str) -> Option<(&str, &str)> {
 
 /// Bytes of a size: `4096`, `64K`, `1.5G`, `16 GiB`. Units are powers of 1024, `K`, `KB` and `KiB` the same, in
 /// capitals or not; what is less than a byte is dropped. At most 2^63 - 1 bytes, which is as long as a file can be.
-pub fn size_bytes(text: &str) -> Result<u64, Wrong> {
-    const MISSING: Wrong = Wrong { at: 0, problem: "a size is missing" };
-    const TOO_LARGE: Wrong = Wrong { at: 0, problem: "the size is too large" };
+pub fn size_bytes(text: &str) -> Result<u64, GrammarError> {
+    const MISSING: GrammarError = GrammarError { at: 0, problem: "a size is missing" };
+    const TOO_LARGE: GrammarError = GrammarError { at: 0, problem: "the size is too large" };
     let (number, unit) = split(text);
     let small = unit.to_ascii_lowercase();
     let known = SIZES.iter().find(|(names, _)| names.contains(&small.as_str()));
-    let &(_, shift) = known.ok_or(Wrong { at: unit_at(text, unit), problem: "this is no unit of size" })?;
+    let &(_, shift) = known.ok_or(GrammarError { at: unit_at(text, unit), problem: "this is no unit of size" })?;
     if number.is_empty() {
         return Err(MISSING);
     }
-    let (whole, part) = decimal(number).ok_or(Wrong { at: 0, problem: "this is no number" })?;
+    let (whole, part) = decimal(number).ok_or(GrammarError { at: 0, problem: "this is no number" })?;
     // Further digits are worth less than a byte even of tebibytes, and so many keep the sum below 2^128.
     let part = part.get(..part.len().min(18)).unwrap_or_default();
     let whole: u128 = if whole.is_empty() { 0 } else { whole.parse::<u64>().map_err(|_| TOO_LARGE)?.into() };
@@ -80,24 +80,29 @@ pub fn size_bytes(text: &str) -> Result<u64, Wrong> {
 
 /// Nanoseconds of a time: `1.5us`, `800 ns`, `50ms`, `90s`, `5m`, `1.5h`. A number alone is refused, and so is what is
 /// negative or not finite.
-pub fn duration_ns(text: &str) -> Result<f64, Wrong> {
+pub fn duration_ns(text: &str) -> Result<f64, GrammarError> {
     let (number, unit) = split(text);
     let known = TIMES.iter().find(|(names, _)| names.contains(&unit));
-    let &(_, scale) = known.ok_or(Wrong { at: unit_at(text, unit), problem: "this is no unit of time" })?;
-    let value: f64 = number.parse().map_err(|_| Wrong { at: 0, problem: "this is no number" })?;
+    let &(_, scale) = known.ok_or(GrammarError { at: unit_at(text, unit), problem: "this is no unit of time" })?;
+    let value: f64 = number.parse().map_err(|_| GrammarError { at: 0, problem: "this is no number" })?;
     let ns = value * scale;
-    if ns.is_finite() && ns >= 0.0 { Ok(ns) } else { Err(Wrong { at: 0, problem: "the time is out of range" }) }
+    if ns.is_finite() && ns >= 0.0 { Ok(ns) } else { Err(GrammarError { at: 0, problem: "the time is out of range" }) }
 }
 
 /// A share, 0 to 1: `90%`, `90` and `0.9` are the same. A bare number above 1 is per cent.
-pub fn share(text: &str) -> Result<f64, Wrong> {
+pub fn share(text: &str) -> Result<f64, GrammarError> {
     let (number, percent) = match text.strip_suffix('%') {
         Some(number) => (number.trim_end(), true),
         None => (text, false),
     };
-    let value: f64 = number.parse().map_err(|_| Wrong { at: 0, problem: "this is no share; write 90% or 0.9" })?;
+    let value: f64 =
+        number.parse().map_err(|_| GrammarError { at: 0, problem: "this is no share; write 90% or 0.9" })?;
     let share = if percent || value > 1.0 { value / 100.0 } else { value };
-    if (0.0..=1.0).contains(&share) { Ok(share) } else { Err(Wrong { at: 0, problem: "not between 0 and 100 %" }) }
+    if (0.0..=1.0).contains(&share) {
+        Ok(share)
+    } else {
+        Err(GrammarError { at: 0, problem: "not between 0 and 100 %" })
+    }
 }
 
 #[cfg(test)]
@@ -146,7 +151,7 @@ mod tests {
             ("99999999999999999999", 0, "the size is too large"),
         ];
         for (text, at, problem) in refused {
-            assert_eq!(size_bytes(text), Err(Wrong { at, problem }), "{text}");
+            assert_eq!(size_bytes(text), Err(GrammarError { at, problem }), "{text}");
         }
     }
 

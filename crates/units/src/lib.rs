@@ -9,4 +9,4 @@ pub mod show;
 pub mod similar;
 pub mod text;
 
-pub use grammar::{Wrong, duration_ns, share, size_bytes};
+pub use grammar::{GrammarError, duration_ns, share, size_bytes};

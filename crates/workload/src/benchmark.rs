@@ -43,8 +43,8 @@ pub trait Benchmark {
     fn what(&self) -> String;
 
     /// How its results are shown.
-    fn shown(&self) -> Shown {
-        Shown::Phases
+    fn table_rows(&self) -> TableRows {
+        TableRows::Phases
     }
 
     /// Options that make two results differ on their own, and their values; `None`: all but how often it is run.
@@ -60,7 +60,7 @@ pub trait Benchmark {
 
 /// How results are shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Shown {
+pub enum TableRows {
     /// The same phases at every point: a table of points for each.
     Points,
     /// Phases that differ in kind: a row for each, with its own unit.

@@ -7,7 +7,7 @@
 //! reading come before any of overwriting: a file system that writes elsewhere (btrfs) has another layout afterwards.
 //! Modification times are put back, so that the same files are hot in the next run.
 
-use crate::benchmark::{Benchmark, Prepared, Sample, Shown};
+use crate::benchmark::{Benchmark, Prepared, Sample, TableRows};
 use crate::driver::Driver;
 use crate::schedule::Repeat;
 use crate::tree::{self, Found, Skipped, Spread};
@@ -102,8 +102,8 @@ impl Benchmark for Options {
         )
     }
 
-    fn shown(&self) -> Shown {
-        Shown::Points
+    fn table_rows(&self) -> TableRows {
+        TableRows::Points
     }
 
     fn differs_by(&self) -> Option<Vec<(&'static str, String)>> {

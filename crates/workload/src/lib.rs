@@ -43,7 +43,7 @@ mod stored;
 pub mod tpcb;
 mod tree;
 
-pub use benchmark::{Benchmark, Parameters, Point, Shown};
+pub use benchmark::{Benchmark, Parameters, Point, TableRows};
 pub use compare::{Caution, Compared, Comparison, SAME_SHARE, Verdict, compare, compare_targets};
 pub use copy::{Copied, copy_tree};
 pub use error::WorkloadError;

@@ -5,7 +5,7 @@
 //! Links are not followed, other file systems not entered, and access times left alone where we may. Names that cannot
 //! be read are counted, not hidden. Nothing is written.
 
-use crate::benchmark::{Benchmark, Prepared, Sample, Shown};
+use crate::benchmark::{Benchmark, Prepared, Sample, TableRows};
 use crate::driver::{Driver, poll};
 use crate::schedule::Repeat;
 use crate::tree::{self, Skipped, Spread};
@@ -70,8 +70,8 @@ impl Benchmark for Options {
         )
     }
 
-    fn shown(&self) -> Shown {
-        Shown::Points
+    fn table_rows(&self) -> TableRows {
+        TableRows::Points
     }
 
     fn differs_by(&self) -> Option<Vec<(&'static str, String)>> {

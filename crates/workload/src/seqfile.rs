@@ -7,7 +7,7 @@
 //! Bytes a second for the first three, files a second for the last; phases that write include the `syncfs` that ends
 //! them.
 
-use crate::benchmark::{Benchmark, Prepared, Sample, Shown};
+use crate::benchmark::{Benchmark, Prepared, Sample, TableRows};
 use crate::driver::Driver;
 use crate::schedule::Repeat;
 use crate::{Phase, Point, WorkloadError};
@@ -155,8 +155,8 @@ impl Benchmark for Options {
         )
     }
 
-    fn shown(&self) -> Shown {
-        Shown::Points
+    fn table_rows(&self) -> TableRows {
+        TableRows::Points
     }
 
     fn differs_by(&self) -> Option<Vec<(&'static str, String)>> {

@@ -17,7 +17,7 @@ struct Seen {
 }
 
 /// Where a snapshot contradicts the one before it: place and message.
-type Wrong = (&'static str, String);
+type Problem = (&'static str, String);
 
 /// The snapshots of one tree, told one after the other.
 #[derive(Default)]
@@ -30,7 +30,7 @@ impl Sequence {
     ///
     /// # Errors
     /// The place in the file, and what is wrong.
-    pub(crate) fn check(&mut self, path: &Path, snapshot: &Snapshot) -> Result<(), Wrong> {
+    pub(crate) fn check(&mut self, path: &Path, snapshot: &Snapshot) -> Result<(), Problem> {
         let root = snapshot.entries().first().map(|e| e.inode);
         let seen = Seen {
             path: path.to_owned(),
@@ -46,7 +46,7 @@ impl Sequence {
     }
 }
 
-fn compare(last: &Seen, next: &Seen) -> Result<(), Wrong> {
+fn compare(last: &Seen, next: &Seen) -> Result<(), Problem> {
     let other = last.path.display();
     let wrong = |place: &'static str, message: String| Err((place, message));
     let (a, b) = (&last.meta, &next.meta);

@@ -245,7 +245,7 @@ fn finish(
 
 /// The result with what became of the tree.
 #[derive(Serialize)]
-struct Shown<'a> {
+struct AgedResult<'a> {
     #[serde(flatten)]
     result: &'a AgeResult,
     options: &'a AgeOptions,
@@ -296,7 +296,7 @@ fn show(
             document.append(workload::present::bench_comparison(comparison, &benchmark.result, &benchmark.result));
         }
     }
-    let shown = Shown { result, options: &job.options, benchmarks, mended, kept };
+    let shown = AgedResult { result, options: &job.options, benchmarks, mended, kept };
     if let Some(results) = &job.results {
         std::fs::create_dir_all(results)?;
         for benchmark in benchmarks {

@@ -41,9 +41,9 @@ pub struct Args {
 pub fn run(args: Args) -> failure::Result<ExitCode> {
     args.result.check()?;
     let Args { image, what, which, copies, checkpoint, result } = args;
-    let shown = output::shown(&image);
+    let image_name = output::shown(&image);
     let store = images::open(&image)?;
-    let wanted = Wanted { what, which: which.as_deref(), copies, checkpoint, shown: &shown };
-    images::of(&image).dump(store, &wanted).with_context(|| shown.clone())?.emit(&result)?;
+    let wanted = Wanted { what, which: which.as_deref(), copies, checkpoint, image_name: &image_name };
+    images::of(&image).dump(store, &wanted).with_context(|| image_name.clone())?.emit(&result)?;
     Ok(ExitCode::SUCCESS)
 }

@@ -1,7 +1,7 @@
 //! `fsage fsck IMAGE`, and of a laboratory target in virtual time.
 
 use crate::failure::Context as _;
-use crate::images::{self, Found, Images, Shown};
+use crate::images::{self, Answer, Found, Images};
 use crate::output::{self, ResultArgs};
 use crate::{failure, progress};
 use device::undo::UndoError;
@@ -138,7 +138,7 @@ pub fn run(args: Args) -> failure::Result<ExitCode> {
             (found, outcome)
         }
     };
-    found.shown(&image, &outcome)?.emit(&args.result)?;
+    found.answer(&image, &outcome)?.emit(&args.result)?;
     Ok(if found.is_clean() { ExitCode::SUCCESS } else { failure::code(Kind::Check) })
 }
 
@@ -234,7 +234,7 @@ fn in_virtual_time(args: &Args, spec: &Spec) -> failure::Result<ExitCode> {
         "cache_hits": times.cache.hits,
         "cache_misses": times.cache.misses,
     });
-    let Shown { value: check, mut document, .. } = found.shown(&spec.text, &outcome)?;
+    let Answer { value: check, mut document, .. } = found.answer(&spec.text, &outcome)?;
     ufs::present::checked_in_virtual_time(&mut document, &spec.machine, &spec.drive.to_string(), &times);
     args.result.emit(
         "fsage.fsck-target/1",

@@ -1,6 +1,6 @@
 //! Images of the Fast File System.
 
-use super::{Extracting, Found, Images, Inserting, Shown, Wanted, What, inode, number, one_only, with_progress};
+use super::{Answer, Extracting, Found, Images, Inserting, Wanted, What, inode, number, one_only, with_progress};
 use crate::failure;
 use ffs::fsck::Report;
 use ffs::{FileStore, FreeMaps, GroupNo, Image, Overlay, Search, present};
@@ -20,7 +20,7 @@ impl Images for Ffs {
         Image::open(store, Search::Standard).is_ok()
     }
 
-    fn dump(&self, store: FileStore, wanted: &Wanted<'_>) -> failure::Result<Shown> {
+    fn dump(&self, store: FileStore, wanted: &Wanted<'_>) -> failure::Result<Answer> {
         if wanted.checkpoint {
             return Err(failure::usage("is an FFS image, and --checkpoint is for LFS images"));
         }
@@ -29,32 +29,32 @@ impl Images for Ffs {
         match wanted.what {
             What::Superblock => {
                 let dump = image.dump_superblock();
-                Shown::new("fsage.ffs-superblock/1", &dump, present::superblock(&dump))
+                Answer::new("fsage.ffs-superblock/1", &dump, present::superblock(&dump))
             }
             What::Groups => {
                 let rows = image.dump_groups()?;
-                Shown::new("fsage.ffs-groups/1", &json!({ "groups": rows }), present::groups(&rows))
+                Answer::new("fsage.ffs-groups/1", &json!({ "groups": rows }), present::groups(&rows))
             }
             What::Group => {
                 let dump = image.dump_group(GroupNo(number(wanted, "group")?))?;
-                Shown::new("fsage.ffs-group/1", &dump, present::group(&dump))
+                Answer::new("fsage.ffs-group/1", &dump, present::group(&dump))
             }
             What::Inode => {
                 let dump = image.dump_inode(inode(wanted, &image)?)?;
-                Shown::new("fsage.ffs-inode/1", &dump, present::inode(&dump))
+                Answer::new("fsage.ffs-inode/1", &dump, present::inode(&dump))
             }
             What::Directory => {
                 let dump = image.dump_directory(inode(wanted, &image)?)?;
-                Shown::new("fsage.ffs-directory/1", &dump, present::directory(&dump))
+                Answer::new("fsage.ffs-directory/1", &dump, present::directory(&dump))
             }
             What::FreeMaps => {
                 let maps = FreeMaps::of_image(&image)?;
-                let document = present::free_maps(wanted.shown, &maps.figures());
-                Shown::new(FREE_MAPS_SCHEMA, &maps, document)
+                let document = present::free_maps(wanted.image_name, &maps.figures());
+                Answer::new(FREE_MAPS_SCHEMA, &maps, document)
             }
             What::Free => {
                 let runs = image.dump_free()?;
-                Shown::new("fsage.ffs-free/1", &json!({ "free": runs }), present::free(&runs))
+                Answer::new("fsage.ffs-free/1", &json!({ "free": runs }), present::free(&runs))
             }
             What::Segments | What::Segment | What::Ifile => {
                 Err(failure::usage("this is an FFS image, which has groups and no segments or ifile"))
@@ -105,7 +105,7 @@ impl Found for Report {
         self.unrepaired
     }
 
-    fn shown(&self, image: &str, outcome: &str) -> failure::Result<Shown> {
-        Shown::new("fsage.fsck-ffs/1", self, present::checked(image, self, outcome))
+    fn answer(&self, image: &str, outcome: &str) -> failure::Result<Answer> {
+        Answer::new("fsage.fsck-ffs/1", self, present::checked(image, self, outcome))
     }
 }

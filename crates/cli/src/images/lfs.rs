@@ -1,6 +1,6 @@
 //! Images of the log-structured file system.
 
-use super::{Extracting, Found, Images, Inserting, Shown, Wanted, What, inode, number, one_only, with_progress};
+use super::{Answer, Extracting, Found, Images, Inserting, Wanted, What, inode, number, one_only, with_progress};
 use crate::failure;
 use lfs::format::SegNo;
 use lfs::fsck::Report;
@@ -19,7 +19,7 @@ impl Images for Lfs {
     }
 
     /// As roll-forward makes it, unless the checkpoint is asked for.
-    fn dump(&self, store: FileStore, wanted: &Wanted<'_>) -> failure::Result<Shown> {
+    fn dump(&self, store: FileStore, wanted: &Wanted<'_>) -> failure::Result<Answer> {
         if wanted.copies {
             return Err(failure::usage("--copies: of an LFS image the newer of the first two superblocks counts"));
         }
@@ -27,7 +27,7 @@ impl Images for Lfs {
         one_only(wanted, &[What::Superblock, What::Segments, What::Ifile])?;
         if wanted.what == What::Superblock {
             let dump = image.dump_superblock();
-            return Shown::new("fsage.lfs-superblock/1", &dump, present::superblock(&dump));
+            return Answer::new("fsage.lfs-superblock/1", &dump, present::superblock(&dump));
         }
         if !wanted.checkpoint {
             image.roll_forward()?;
@@ -35,23 +35,23 @@ impl Images for Lfs {
         match wanted.what {
             What::Segments => {
                 let rows = image.dump_segments();
-                Shown::new("fsage.lfs-segments/1", &json!({ "segments": rows }), present::segments(&rows))
+                Answer::new("fsage.lfs-segments/1", &json!({ "segments": rows }), present::segments(&rows))
             }
             What::Segment => {
                 let dump = image.dump_segment(SegNo(number(wanted, "segment")?))?;
-                Shown::new("fsage.lfs-segment/1", &dump, present::segment(&dump))
+                Answer::new("fsage.lfs-segment/1", &dump, present::segment(&dump))
             }
             What::Ifile => {
                 let dump = image.dump_ifile();
-                Shown::new("fsage.lfs-ifile/1", &dump, present::ifile(&dump))
+                Answer::new("fsage.lfs-ifile/1", &dump, present::ifile(&dump))
             }
             What::Inode => {
                 let dump = image.dump_inode(inode(wanted, &image)?)?;
-                Shown::new("fsage.lfs-inode/1", &dump, present::inode(&dump))
+                Answer::new("fsage.lfs-inode/1", &dump, present::inode(&dump))
             }
             What::Directory => {
                 let dump = image.dump_directory(inode(wanted, &image)?)?;
-                Shown::new("fsage.lfs-directory/1", &dump, present::directory(&dump))
+                Answer::new("fsage.lfs-directory/1", &dump, present::directory(&dump))
             }
             What::Superblock | What::Groups | What::Group | What::Free | What::FreeMaps => {
                 Err(failure::usage("this is an LFS image, which has segments and no groups or free map"))
@@ -109,7 +109,7 @@ impl Found for Report {
         self.problem_count
     }
 
-    fn shown(&self, image: &str, _outcome: &str) -> failure::Result<Shown> {
-        Shown::new("fsage.fsck-lfs/1", self, present::checked(image, self))
+    fn answer(&self, image: &str, _outcome: &str) -> failure::Result<Answer> {
+        Answer::new("fsage.fsck-lfs/1", self, present::checked(image, self))
     }
 }

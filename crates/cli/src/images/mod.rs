@@ -31,7 +31,7 @@ pub trait Images: Sync {
     fn is_in(&self, store: FileStore) -> bool;
 
     /// A structure of it.
-    fn dump(&self, store: FileStore, wanted: &Wanted<'_>) -> failure::Result<Shown>;
+    fn dump(&self, store: FileStore, wanted: &Wanted<'_>) -> failure::Result<Answer>;
 
     /// Whether checks repair it.
     fn may_repair(&self) -> failure::Result<()>;
@@ -92,7 +92,7 @@ fn is_of(images: &dyn Images, path: &Path) -> bool {
 }
 
 /// A result of a command.
-pub struct Shown {
+pub struct Answer {
     schema: &'static str,
     /// For other programs.
     pub value: Value,
@@ -100,9 +100,9 @@ pub struct Shown {
     pub document: Document,
 }
 
-impl Shown {
-    fn new<T: Serialize>(schema: &'static str, value: &T, document: Document) -> failure::Result<Shown> {
-        Ok(Shown { schema, value: output::json(value)?, document })
+impl Answer {
+    fn new<T: Serialize>(schema: &'static str, value: &T, document: Document) -> failure::Result<Answer> {
+        Ok(Answer { schema, value: output::json(value)?, document })
     }
 
     /// Prints it and writes the files asked for.
@@ -123,7 +123,7 @@ pub trait Found {
     fn unrepaired(&self) -> u64;
 
     /// All of it, of an image of this name, and what came of it.
-    fn shown(&self, image: &str, outcome: &str) -> failure::Result<Shown>;
+    fn answer(&self, image: &str, outcome: &str) -> failure::Result<Answer>;
 }
 
 /// What is copied out of an image, and where it goes.
@@ -188,7 +188,7 @@ pub struct Wanted<'a> {
     /// As of the checkpoint.
     pub checkpoint: bool,
     /// What the image is called.
-    pub shown: &'a str,
+    pub image_name: &'a str,
 }
 
 /// Structures of images.

@@ -26,12 +26,12 @@ pub enum ArrayError {
     #[error("members with sectors of different sizes")]
     Mixed,
     /// The stripe unit is nothing, or more than a member has or takes at a time.
-    #[error("a stripe unit of {unit_sectors} sectors; 1 to {most}")]
+    #[error("a stripe unit of {unit_sectors} sectors; 1 to {max_sectors}")]
     Unit {
         /// Sectors asked for.
         unit_sectors: u64,
         /// The most that every member has and takes.
-        most: u64,
+        max_sectors: u64,
     },
 }
 
@@ -91,9 +91,9 @@ impl<D: Device> Array<D> {
         }
         let smallest = members.iter().map(Device::capacity_sectors).min().unwrap_or(0);
         let max_transfer_sectors = members.iter().map(Device::max_transfer_sectors).min().unwrap_or(1);
-        let most = smallest.min(u64::from(max_transfer_sectors));
-        if unit_sectors == 0 || unit_sectors > most {
-            return Err(ArrayError::Unit { unit_sectors, most });
+        let max_sectors = smallest.min(u64::from(max_transfer_sectors));
+        if unit_sectors == 0 || unit_sectors > max_sectors {
+            return Err(ArrayError::Unit { unit_sectors, max_sectors });
         }
         let member_sectors = smallest / unit_sectors * unit_sectors;
         let layout = Layout { level, members: members.len(), unit_sectors, member_sectors };

@@ -258,7 +258,7 @@ impl Replay {
             Ok(())
         });
         removed.map_err(failed("removing"))?;
-        self.live.gone(ino);
+        self.live.forget(ino);
         self.set_known(op.node, None);
         Ok(())
     }
@@ -276,7 +276,7 @@ impl Replay {
             Ok(())
         });
         removed.map_err(failed("removing a directory"))?;
-        self.live.gone(ino);
+        self.live.forget(ino);
         self.set_known(op.node, None);
         Ok(())
     }

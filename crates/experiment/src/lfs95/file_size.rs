@@ -211,7 +211,7 @@ fn least(values: &[f64]) -> f64 {
     values.iter().copied().fold(f64::INFINITY, f64::min)
 }
 
-fn most(values: &[f64]) -> f64 {
+fn greatest(values: &[f64]) -> f64 {
     values.iter().copied().fold(0.0, f64::max)
 }
 
@@ -324,7 +324,7 @@ fn create(outcome: &mut Outcome, curves: &Curves) {
     outcome
         .claim(Claim::new(
             "create, 2 to 64 KB: LFS is 4 to 10 times as fast",
-            least(&small) >= 4.0 && most(&small) <= 10.5,
+            least(&small) >= 4.0 && greatest(&small) <= 10.5,
             shown(curves, phase, &[2, 4, 8, 16, 32, 56, 64]),
             Explain::because(format!(
                 "at 2 KB the processor decides, as for 1 KB. At 64 KB a full cluster goes in one request, and \
@@ -388,9 +388,9 @@ fn read(outcome: &mut Outcome, curves: &Curves) {
             format!(
                 "{:.2} to {:.2} times FFS m8r0, {:.2} to {:.2} times m8r2",
                 least(&middle),
-                most(&middle),
+                greatest(&middle),
                 least(&gap),
-                most(&gap)
+                greatest(&gap)
             ),
             Explain::because(format!(
                 "over m8r2 it does, and over m8r0 with eight rotational positions ({positions:.2} in the mean, above). \
@@ -451,7 +451,7 @@ fn overwrite(outcome: &mut Outcome, curves: &Curves) {
     outcome.claim(Claim::new(
         "overwrite: LFS leads up to 256 KB",
         least(&before) >= 1.0,
-        format!("{:.2} to {:.2} times up to 192 KB", least(&before), most(&before)),
+        format!("{:.2} to {:.2} times up to 192 KB", least(&before), greatest(&before)),
         Explain::because("up to 32 KB; what the processor does to that is with the size from which FFS leads"),
     ));
 }

@@ -32,7 +32,7 @@ pub(crate) struct Moves {
     /// The `stretches` of their old places, likewise.
     old_places: FxHashSet<u64>,
     /// So many are kept before those are forgotten that the disk knows of.
-    most: usize,
+    max_moved: usize,
     /// Fresh pointers: by the block that holds them, the blocks that they lead to.
     fresh: FxHashMap<BlockId, FxHashSet<BlockId>>,
     /// So many holders are kept before those are forgotten that are not to be written any more.
@@ -106,14 +106,14 @@ impl Mode for Conventional {
             return;
         }
         let (holder, data) = fs.holder_and_data(ino, lbn);
-        let Moves { moved, holders, old_places, most, fresh, .. } = &mut fs.moves;
+        let Moves { moved, holders, old_places, max_moved, fresh, .. } = &mut fs.moves;
         if fresh.get(&holder).is_some_and(|fresh| fresh.contains(&data)) {
             return;
         }
-        if moved.len() >= *most {
+        if moved.len() >= *max_moved {
             let now_ns = cx.now_ns();
             moved.retain(|moved| moved.at_ns == now_ns || is_pending(cx, moved.holder));
-            *most = MANY.max(2 * moved.len());
+            *max_moved = MANY.max(2 * moved.len());
             *holders = moved.iter().map(|moved| moved.holder).collect();
             *old_places = moved.iter().flat_map(|moved| stretches(moved.from, moved.frags)).collect();
         }

@@ -70,7 +70,7 @@ impl Mounted {
     fn remove(&mut self, name: &str, ino: Ino) {
         self.fs.run(|volume, cx| volume.unlink(cx, ROOT, name.as_bytes(), ino)).unwrap();
         self.fs.run(|volume, cx| volume.release(cx, ino));
-        self.fs.gone(ino);
+        self.fs.forget(ino);
     }
 
     /// The disk as it is now: what a power failure leaves of a drive without a cache.

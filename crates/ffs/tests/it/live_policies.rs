@@ -60,7 +60,7 @@ impl Live {
             volume.unlink(cx, Ino(2), name.as_bytes(), ino).unwrap();
             volume.release(cx, ino);
         });
-        self.0.gone(ino);
+        self.0.forget(ino);
     }
 
     /// Where a file's blocks lie, in fragments; the place of each full or partial block.

@@ -48,7 +48,7 @@ impl Live {
     fn remove(&mut self, name: &str, ino: Ino) {
         self.live.run(|volume, cx| volume.unlink(cx, ROOT, name.as_bytes(), ino)).unwrap();
         self.live.run(|volume, cx| volume.release(cx, ino));
-        self.live.gone(ino);
+        self.live.forget(ino);
     }
 
     fn sync(&mut self) {

@@ -95,7 +95,7 @@ fn written_over(case: Case) {
             Ok::<(), Errno>(())
         });
         assert_eq!(removed, Ok(()), "{case:?}: file {number} could not be removed");
-        disk.live.gone(ino);
+        disk.live.forget(ino);
     }
     for (number, dir) in dirs.into_iter().enumerate() {
         let name = format!("d{}", number * 100);
@@ -105,7 +105,7 @@ fn written_over(case: Case) {
             Ok::<(), Errno>(())
         });
         assert_eq!(removed, Ok(()), "{case:?}: directory {number} could not be removed");
-        disk.live.gone(dir);
+        disk.live.forget(dir);
     }
     write_over(&mut disk, case);
     let unmounted = disk.live.run(|volume, cx| volume.unmount(cx));

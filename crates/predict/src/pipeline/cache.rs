@@ -684,7 +684,7 @@ impl CacheStage {
                 self.settle(node);
                 self.attributes.remove(node.0);
                 *self.file(node) = FileState::default();
-                self.ledger.gone(node);
+                self.ledger.forget(node);
                 return mark;
             }
             Step::Allocate { node, grew } => {
@@ -697,7 +697,7 @@ impl CacheStage {
             Step::Changed { node } => self.ledger.set_attributes(node),
             Step::Adopted { dir, slot, node, size_bytes, directory } => {
                 *self.file(node) = FileState::default();
-                self.ledger.gone(node);
+                self.ledger.forget(node);
                 if self.options.warm {
                     self.name(slot);
                     self.near.enter(&mut self.data.clock, slot.0);

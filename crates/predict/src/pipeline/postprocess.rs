@@ -17,7 +17,7 @@ const BUCKETS: usize = 64;
 /// Width of the first buckets, nanoseconds.
 const BUCKET_NS: u64 = 1 << 20;
 /// Vanished files kept apart before the cheapest are merged into the rest.
-const GONE_MAX: usize = 4096;
+const REMOVED_MAX: usize = 4096;
 
 /// Calls and time of one operation.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
@@ -95,7 +95,7 @@ pub struct Postprocess {
     entries: usize,
     directories: Vec<CallSum>,
     files: Vec<f64>,
-    gone: BTreeMap<Box<[u8]>, f64>,
+    removed: BTreeMap<Box<[u8]>, f64>,
     gone_rest_ns: f64,
     timeline: Timeline,
     files_top: usize,
@@ -116,7 +116,7 @@ impl Postprocess {
             entries: entries.max(1),
             directories: Vec::new(),
             files: Vec::new(),
-            gone: BTreeMap::new(),
+            removed: BTreeMap::new(),
             gone_rest_ns: 0.0,
             timeline: Timeline { bucket_ns: BUCKET_NS, ns: vec![0.0; BUCKETS] },
             files_top,
@@ -189,8 +189,8 @@ impl Postprocess {
                 self.gone_rest_ns += ns;
                 continue;
             };
-            *self.gone.entry(batch.paths.get(path).into()).or_default() += ns;
-            if self.gone.len() > GONE_MAX {
+            *self.removed.entry(batch.paths.get(path).into()).or_default() += ns;
+            if self.removed.len() > REMOVED_MAX {
                 self.merge_gone();
             }
         }
@@ -198,10 +198,10 @@ impl Postprocess {
 
     /// Keeps the more expensive half of the vanished files apart.
     fn merge_gone(&mut self) {
-        let mut all: Vec<(Box<[u8]>, f64)> = std::mem::take(&mut self.gone).into_iter().collect();
+        let mut all: Vec<(Box<[u8]>, f64)> = std::mem::take(&mut self.removed).into_iter().collect();
         all.sort_by(|a, b| b.1.total_cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
-        self.gone_rest_ns += all.drain(GONE_MAX / 2..).map(|(_, ns)| ns).sum::<f64>();
-        self.gone = all.into_iter().collect();
+        self.gone_rest_ns += all.drain(REMOVED_MAX / 2..).map(|(_, ns)| ns).sum::<f64>();
+        self.removed = all.into_iter().collect();
     }
 
     /// The operations that occurred, in their order.
@@ -262,8 +262,8 @@ impl Postprocess {
         numbers.sort_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
         numbers.truncate(self.files_top);
         let named = numbers.into_iter().map(|(i, ns)| (preprocess.tree().path_of(NodeId(i as u32)), ns));
-        let gone = self.gone.iter().map(|(path, &ns)| (path.to_vec(), ns));
-        let mut all: Vec<(Vec<u8>, f64)> = named.chain(gone).collect();
+        let removed = self.removed.iter().map(|(path, &ns)| (path.to_vec(), ns));
+        let mut all: Vec<(Vec<u8>, f64)> = named.chain(removed).collect();
         all.sort_by(|a, b| b.1.total_cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
         all.truncate(self.files_top);
         let total = |(path, ns): (Vec<u8>, f64)| FileTotal { path: String::from_utf8_lossy(&path).into_owned(), ns };

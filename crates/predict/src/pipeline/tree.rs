@@ -50,7 +50,7 @@ pub struct Node {
 
 /// A removed file's number with its last size.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Gone {
+pub struct RemovedFile {
     pub node: NodeId,
     pub size_bytes: u64,
 }
@@ -277,7 +277,7 @@ impl Tree {
     }
 
     /// Frees a file that has no names and no descriptors; its number may be used again at once.
-    pub fn reap(&mut self, id: NodeId, forgotten: &mut Vec<SlotId>) -> Option<Gone> {
+    pub fn reap(&mut self, id: NodeId, forgotten: &mut Vec<SlotId>) -> Option<RemovedFile> {
         let node = *self.node(id);
         if !node.live || node.links > 0 || node.opens > 0 || id == NodeId::ROOT {
             return None;
@@ -305,7 +305,7 @@ impl Tree {
         }
         self.node_mut(id).live = false;
         self.free_nodes.push(id);
-        Some(Gone { node: id, size_bytes: node.size_bytes })
+        Some(RemovedFile { node: id, size_bytes: node.size_bytes })
     }
 
     /// Names of a vanished directory: the files stay allocated without a name until nothing refers to them; they are
@@ -543,7 +543,7 @@ mod tests {
         assert_eq!(tree.detach(slot), file);
         assert_eq!(tree.reap(file, &mut Vec::new()), None, "still open");
         tree.node_mut(file).opens = 0;
-        assert_eq!(tree.reap(file, &mut Vec::new()), Some(Gone { node: file, size_bytes: 10 }));
+        assert_eq!(tree.reap(file, &mut Vec::new()), Some(RemovedFile { node: file, size_bytes: 10 }));
         assert_eq!(tree.find(NodeId::ROOT, name), Some(slot), "the absent name is remembered");
         assert_eq!(tree.new_node(FileKind::File, 0), file, "the number is used again");
     }

@@ -51,8 +51,8 @@ struct Known {
 pub(super) struct Files {
     known: FxHashMap<FileId, Known>,
     /// Files counted and gone: they are no longer in `known`.
-    gone: u64,
-    gone_shared: u64,
+    dropped: u64,
+    dropped_shared: u64,
     components: Histogram,
     relative: u64,
     created: u64,
@@ -135,14 +135,14 @@ impl Files {
     /// Drops a removed file: its identity is never used again.
     fn forget(&mut self, file: FileId) {
         if let Some(known) = self.known.remove(&file) {
-            self.gone += 1;
-            self.gone_shared += u64::from(known.shared);
+            self.dropped += 1;
+            self.dropped_shared += u64::from(known.shared);
         }
     }
 
     pub(super) fn finish(self) -> FileUse {
         let mut names = Histogram::default();
-        let (mut files, mut shared_files) = (self.gone, self.gone_shared);
+        let (mut files, mut shared_files) = (self.dropped, self.dropped_shared);
         let (mut directories, mut shared_directories) = (0, 0);
         // Counts only: the map's order does not show.
         for known in self.known.values() {

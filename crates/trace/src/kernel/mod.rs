@@ -360,7 +360,7 @@ impl Importer {
         }
         self.images.remove(&fork.child_tid);
         self.roots.remove(&fork.child_tid);
-        self.tracker.gone(fork.child_tid);
+        self.tracker.exited(fork.child_tid);
         let has = |flag| flags & flag != 0;
         let same = has(fork_flag::SAME_PROCESS);
         let shared = CloneFlags {

@@ -179,15 +179,15 @@ impl Machine {
     }
 
     /// What a tracer shows of a descriptor now.
-    fn shown(&self, number: i32, fd: BorrowedFd<'_>) -> Shown {
+    fn shown(&self, number: i32, fd: BorrowedFd<'_>) -> TracedFd {
         let behind = (self.showing == Showing::Behind).then(|| {
             let (path, deleted) = behind(fd);
             (escaped(&path), deleted)
         });
-        Shown { number, behind }
+        TracedFd { number, behind }
     }
 
-    fn shown_fd(&self, process: Process, fd: i32) -> Shown {
+    fn shown_fd(&self, process: Process, fd: i32) -> TracedFd {
         self.shown(fd, self.real(process, fd).expect("an open descriptor"))
     }
 
@@ -658,12 +658,12 @@ impl Machine {
 }
 
 /// A descriptor as a tracer shows it.
-struct Shown {
+struct TracedFd {
     number: i32,
     behind: Option<(Vec<u8>, bool)>,
 }
 
-impl Shown {
+impl TracedFd {
     fn fd(&self) -> Fd<'_> {
         let seen = self.behind.as_ref().map(|(raw, deleted)| Seen::Path { raw, deleted: *deleted, who: None });
         Fd { number: self.number, seen }
@@ -672,7 +672,7 @@ impl Shown {
 
 /// A path argument as a tracer shows it.
 struct ShownAt {
-    dir: Shown,
+    dir: TracedFd,
     path: Vec<u8>,
 }
 

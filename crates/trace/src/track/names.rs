@@ -744,7 +744,7 @@ impl Names {
     /// Walks a path from a directory. With `make`, missing entries are made, since the call showed that they exist.
     /// With `follow`, a link at the last component is followed.
     pub fn walk(&mut self, start: Node, path: &[u8], follow: bool, make: bool) -> Walk {
-        match tree::walk(&mut Shown { names: self, make }, start, path, follow) {
+        match tree::walk(&mut WalkNames { names: self, make }, start, path, follow) {
             tree::Walk::Found { node, .. } => Walk { parent: Some(self.parent_of(node)), node: Some(node) },
             tree::Walk::Missing { dir, last: true, .. } => Walk { parent: Some(dir), node: None },
             _ => Walk { parent: None, node: None },
@@ -753,7 +753,7 @@ impl Names {
 
     /// Where an open that makes a file would put it: the directory and the name, at the end of all links.
     pub fn walk_to_make(&mut self, start: Node, path: &[u8], follow: bool) -> Option<(Node, Vec<u8>)> {
-        match tree::walk(&mut Shown { names: self, make: false }, start, path, follow) {
+        match tree::walk(&mut WalkNames { names: self, make: false }, start, path, follow) {
             tree::Walk::Missing { dir, name, last: true } => Some((dir, name.into_owned())),
             _ => None,
         }
@@ -761,13 +761,13 @@ impl Names {
 }
 
 /// The names as a walk finds them.
-struct Shown<'n> {
+struct WalkNames<'n> {
     names: &'n mut Names,
     /// Whether a name that is not known is made.
     make: bool,
 }
 
-impl tree::Names for Shown<'_> {
+impl tree::Names for WalkNames<'_> {
     type Node = Node;
 
     fn root(&self) -> Node {

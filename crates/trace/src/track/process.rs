@@ -206,8 +206,8 @@ impl Tracker {
         self.leave_fs(ctx.thread.fs);
     }
 
-    /// A thread is gone, and nothing tells when it went.
-    pub(crate) fn gone(&mut self, tid: u32) {
+    /// A thread has exited, and nothing tells when.
+    pub(crate) fn exited(&mut self, tid: u32) {
         self.born.remove(&tid);
         if let Some(old) = self.threads.remove(&tid) {
             self.release_table(old.table);
@@ -221,7 +221,7 @@ impl Tracker {
             return;
         }
         // The table is the other thread's too, or nobody's.
-        self.gone(tid);
+        self.exited(tid);
         if let Some(thread) = self.threads.remove(&by) {
             self.threads.insert(tid, thread);
         }

@@ -355,14 +355,14 @@ fn room(chunk: &[u8], format: DirFormat) -> Room {
 /// Finds names: an open hash table of their places in the directory's bytes.
 #[derive(Clone, Debug, Default)]
 struct NameIndex {
-    /// Part of the hash, and the entry's byte; [`EMPTY`] and [`GONE`] are no entries. A power of two of them.
+    /// Part of the hash, and the entry's byte; [`EMPTY`] and [`TOMBSTONE`] are no entries. A power of two of them.
     slots: Vec<(u32, u32)>,
     len: usize,
-    gone: usize,
+    tombstones: usize,
 }
 
 const EMPTY: u32 = u32::MAX;
-const GONE: u32 = u32::MAX - 1;
+const TOMBSTONE: u32 = u32::MAX - 1;
 
 impl NameIndex {
     fn hash(name: &[u8]) -> u32 {
@@ -373,7 +373,7 @@ impl NameIndex {
     }
 
     fn insert(&mut self, name: &[u8], at: u32) {
-        if (self.len + self.gone + 1) * 4 > self.slots.len() * 3 {
+        if (self.len + self.tombstones + 1) * 4 > self.slots.len() * 3 {
             self.grow();
         }
         self.len += 1;
@@ -384,8 +384,8 @@ impl NameIndex {
         let mask = self.slots.len() - 1;
         let mut here = hash as usize & mask;
         while let Some(slot) = self.slots.get_mut(here) {
-            if slot.1 >= GONE {
-                self.gone -= usize::from(slot.1 == GONE);
+            if slot.1 >= TOMBSTONE {
+                self.tombstones -= usize::from(slot.1 == TOMBSTONE);
                 *slot = (hash, at);
                 return;
             }
@@ -396,9 +396,9 @@ impl NameIndex {
     fn grow(&mut self) {
         let size = ((self.len + 1) * 2).next_power_of_two().max(4);
         let old = std::mem::replace(&mut self.slots, vec![(0, EMPTY); size]);
-        self.gone = 0;
+        self.tombstones = 0;
         for (hash, at) in old {
-            if at < GONE {
+            if at < TOMBSTONE {
                 self.put(hash, at);
             }
         }
@@ -414,7 +414,7 @@ impl NameIndex {
         loop {
             match self.slots.get(here)? {
                 (_, EMPTY) => return None,
-                (known, at) if *known == hash && *at < GONE && is(*at) => return Some(here),
+                (known, at) if *known == hash && *at < TOMBSTONE && is(*at) => return Some(here),
                 _ => here = (here + 1) & mask,
             }
         }
@@ -434,9 +434,9 @@ impl NameIndex {
         if let Some(slot) = self.slot_of(name, |other| other == at)
             && let Some(place) = self.slots.get_mut(slot)
         {
-            place.1 = GONE;
+            place.1 = TOMBSTONE;
             self.len -= 1;
-            self.gone += 1;
+            self.tombstones += 1;
         }
     }
 

@@ -441,7 +441,7 @@ impl<S: Subject> Run<S> {
 
     fn release(&mut self, ino: u32) {
         self.live.run(|volume, cx| volume.release(cx, Ino(ino)));
-        self.live.gone(Ino(ino));
+        self.live.forget(Ino(ino));
         self.nodes.remove(&ino);
         assert_eq!(self.live.volume().attributes(Ino(ino)), Err(Errno::ESTALE));
     }

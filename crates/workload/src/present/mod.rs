@@ -2,7 +2,7 @@
 
 mod phases;
 
-use crate::{BenchResult, Compared, Comparison, Phase, Repeat, Round, Shown, TargetResult, Unit, Verdict};
+use crate::{BenchResult, Compared, Comparison, Phase, Repeat, Round, TableRows, TargetResult, Unit, Verdict};
 use document::plot::{self, Bar, Counted, IntervalPoint};
 use document::{Cell, Document, Plot, Table};
 use posix::CacheState;
@@ -10,7 +10,7 @@ use stats::Estimate;
 
 /// A result, on one target or several.
 pub fn bench(result: &BenchResult) -> Document {
-    if result.parameters.benchmark().shown() == Shown::Phases {
+    if result.parameters.benchmark().table_rows() == TableRows::Phases {
         return phases::document(result);
     }
     let names: Vec<&str> = result.targets.iter().map(|t| t.name.as_str()).collect();

@@ -112,7 +112,7 @@ fn least(values: &[f64]) -> f64 {
     values.iter().copied().fold(f64::INFINITY, f64::min)
 }
 
-fn most(values: &[f64]) -> f64 {
+fn greatest(values: &[f64]) -> f64 {
     values.iter().copied().fold(0.0, f64::max)
 }
 
@@ -153,7 +153,7 @@ pub(super) fn report(outcome: &mut Outcome, curves: &Curves) {
 }
 
 fn range(values: &[f64]) -> String {
-    format!("{:.2} to {:.2} times", least(values), most(values))
+    format!("{:.2} to {:.2} times", least(values), greatest(values))
 }
 
 fn claims(outcome: &mut Outcome, curves: &Curves) {
@@ -181,13 +181,13 @@ fn claims(outcome: &mut Outcome, curves: &Curves) {
     claim(
         "create, on flash: over an FFS that waits for nothing LFS leads by less than a third, and loses a third from 1 \
          MB on, as it begins to write only when all is written at the end, and FFS with the first full cluster",
-        most(&flash) < 1.33 && most(&curves.leads(FLASH, NoOrder, create, LARGE_KB, u64::MAX)) < 0.75,
+        greatest(&flash) < 1.33 && greatest(&curves.leads(FLASH, NoOrder, create, LARGE_KB, u64::MAX)) < 0.75,
         range(&flash),
     );
     let flash = [all(FLASH, Ffs, read), all(FLASH, NoOrder, read)].concat();
     claim(
         "read, on flash: the two are within a tenth at every size: where a block lies does not matter",
-        least(&flash) > 0.9 && most(&flash) < 1.1,
+        least(&flash) > 0.9 && greatest(&flash) < 1.1,
         range(&flash),
     );
     let disk = curves.leads(DISK, Ffs, read, LARGE_KB, u64::MAX);
@@ -197,14 +197,14 @@ fn claims(outcome: &mut Outcome, curves: &Curves) {
     claim(
         "read, on the disk: FFS leads from 1 MB on, as a log of segments of 1 MB breaks off once a megabyte; with \
          segments of 8 MB LFS reads the largest files a quarter faster at least",
-        most(&disk) < 0.9 && large > 1.25 * small,
+        greatest(&disk) < 0.9 && large > 1.25 * small,
         format!("{}; {} MB: {small:.2}, segments of 8 MB {large:.2}", range(&disk), largest / K),
     );
     let (small, large) =
         (curves.leads(DISK, Ffs, overwrite, 1, 256), curves.leads(DISK, Ffs, overwrite, LARGE_KB, u64::MAX));
     claim(
         "overwrite, on the disk: as in 1995, LFS leads up to 256 KB, and FFS from 1 MB on",
-        least(&small) > 1.0 && most(&large) < 1.0,
+        least(&small) > 1.0 && greatest(&large) < 1.0,
         format!("{}; {}", range(&small), range(&large)),
     );
     let (waits, delayed) = (curves.leads(DISK, Ffs, delete, 1, 64), curves.leads(DISK, NoOrder, delete, 1, 64));
@@ -212,7 +212,7 @@ fn claims(outcome: &mut Outcome, curves: &Curves) {
     claim(
         "delete, up to 64 KB: LFS leads over an FFS that waits for its writes, and loses against one that does not, on \
          both drives",
-        least(&waits) > 1.0 && most(&delayed) < 1.0 && most(&flash) < 1.0,
+        least(&waits) > 1.0 && greatest(&delayed) < 1.0 && greatest(&flash) < 1.0,
         format!("disk {}, without order {}; flash, without order {}", range(&waits), range(&delayed), range(&flash)),
     );
 }

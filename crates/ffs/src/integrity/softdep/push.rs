@@ -378,8 +378,8 @@ impl Ffs {
 
     /// Too many dependencies, or little room while some is about to be free: whoever goes on making changes waits.
     pub(super) fn slow_down(&mut self, cx: &mut Cx) {
-        if self.soft.records.len() > self.soft.most {
-            self.drain_to(cx, self.soft.most / 2);
+        if self.soft.records.len() > self.soft.max_records {
+            self.drain_to(cx, self.soft.max_records / 2);
         }
         let total = &self.space.total;
         let few = total.nbfree < 32

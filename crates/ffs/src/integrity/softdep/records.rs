@@ -161,7 +161,7 @@ pub(crate) struct Deps {
     /// Whether the file system is in use, and dependencies are kept.
     pub(super) on: bool,
     /// So many records there may be ([`most_records`](super::most_records)).
-    pub(super) most: usize,
+    pub(super) max_records: usize,
     pub(super) records: Table,
     /// Blocks that have set out.
     puts: u64,
@@ -202,8 +202,8 @@ pub(crate) struct Deps {
 
 impl Deps {
     /// Of a file system that is in use from now on.
-    pub(super) fn in_use(most: usize) -> Deps {
-        Deps { on: true, most, ..Deps::default() }
+    pub(super) fn in_use(max_records: usize) -> Deps {
+        Deps { on: true, max_records, ..Deps::default() }
     }
 
     /// A new record. It waits for the keys with writes that set out from now on.

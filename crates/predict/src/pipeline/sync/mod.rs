@@ -134,7 +134,7 @@ impl Ledger {
 
     /// A file was made, in a directory if it has a name.
     pub fn made(&mut self, node: NodeId, dir: NodeId) {
-        self.gone(node);
+        self.forget(node);
         let clock = self.clock;
         *self.file(node) = File { made: clock, names: clock, dir, ..UNTOUCHED };
         self.log(node);
@@ -158,7 +158,7 @@ impl Ledger {
     }
 
     /// A file is gone, or its number stands for another.
-    pub fn gone(&mut self, node: NodeId) {
+    pub fn forget(&mut self, node: NodeId) {
         self.cleaned(node);
         *self.file(node) = UNTOUCHED;
     }
@@ -385,7 +385,7 @@ mod tests {
             for number in 0..100_000 {
                 let node = NodeId(number % 7);
                 ledger.made(node, NodeId::ROOT);
-                ledger.gone(node);
+                ledger.forget(node);
             }
             assert!(ledger.operations.len() <= OPERATIONS_MIN + 1, "{family:?}: {}", ledger.operations.len());
         }
@@ -426,7 +426,7 @@ mod tests {
         for number in 1..=5000 {
             ledger.made(NodeId(number), NodeId::ROOT);
         }
-        ledger.gone(NodeId(17));
+        ledger.forget(NodeId(17));
         let found = ledger.found(NodeId(1), false, false, 0);
         assert_eq!(ledger.carried(found.carries, NodeId(1), std::iter::empty()).len(), 4998);
         ledger.synced(NodeId(1), found.kind, false, 0.0);
