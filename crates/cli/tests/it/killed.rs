@@ -127,7 +127,8 @@ fn half_a_profile_goes() {
     };
     fs::write(place.work().join("a.strace"), (0..200_000).map(call).collect::<String>()).expect("a new file");
     let before = place.names();
-    // Killed half way it left no profile, and the fsage of another test may have swept the half before we looked again.
+    // Killed half way it left no profile, and the fsage of another test may have swept the half before we looked
+    // again.
     let undo = || match fs::remove_dir_all(place.work().join("w.workload")) {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => (),
         removed => removed.expect("a profile can be removed"),
