@@ -34,8 +34,8 @@ pub struct Cleaned {
     pub written_bytes: u64,
 }
 
-/// Cleans segments until `max_segments` more are clean, or moving what is live gains no more; asks `go_on` before each few.
-/// `date_ns` (nanoseconds since 1970) is when that happens. A file system that was not unmounted is rolled forward
+/// Cleans segments until `max_segments` more are clean, or moving what is live gains no more; asks `go_on` before each
+/// few. `date_ns` (nanoseconds since 1970) is when that happens. A file system that was not unmounted is rolled forward
 /// first; one that is damaged is refused. It is left as an unmount would, also if it is stopped in between.
 pub fn clean<S: Store + Send + 'static>(
     store: S,

@@ -248,7 +248,8 @@ fn a_program_is_found_where_its_user_may_run_it() {
 }
 
 /// Takes every process that its user may have, and every one that becomes free, until it is told to end. It is not told
-/// between a fork and the note of it: a process that nobody had noted stayed, and whoever read our output waited for it.
+/// between a fork and the note of it: a process that nobody had noted stayed, and whoever read our output waited for
+/// it.
 const TAKES_ALL: &str = "\
 import os, signal, time
 taken = []
