@@ -1,6 +1,7 @@
 //! `fsage age TARGET --plan NAME.aging`: replays an aging workload on a target.
 
 mod bench;
+mod job;
 mod kept;
 mod like;
 mod options;
@@ -8,12 +9,12 @@ mod options;
 use crate::output::{self, ResultArgs};
 use crate::{failure, progress, target};
 use aging::age::{
-    self, AgeError, AgeOptions, AgeResult, Begin, Marker, Place, PlanIdentity, Reconciled, Session, SessionState, State,
+    self, AgeError, AgeOptions, AgeResult, Begin, Marker, Place, Reconciled, Session, SessionState, State,
 };
-use aging::format::Reader;
 use bench::FreshAndAged;
 use document::Document;
 use fault::Fault as _;
+use job::Job;
 use layout::{Series, SeriesWriter};
 use options::Replay;
 use posix::cleanup::Temporary;
@@ -23,21 +24,6 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 pub use options::Args;
-
-/// What the run is about, decided before anything is made.
-struct Job {
-    target: Target,
-    plan_path: PathBuf,
-    identity: PlanIdentity,
-    plan: Reader,
-    options: AgeOptions,
-    /// Where the tree stays; `None`: it is removed at the end.
-    keep: Option<kept::Keep>,
-    results: Option<PathBuf>,
-    snapshots: Option<PathBuf>,
-    resume: Option<State>,
-    notes: Vec<String>,
-}
 
 /// Ages.
 pub fn run(args: Args) -> failure::Result<ExitCode> {

@@ -1,6 +1,6 @@
 //! A disk whose states are told apart by a number, and a store that keeps a log of what is written to it.
 
-use super::{Event, SECTOR_BYTES, Write};
+use super::log::{Event, SECTOR_BYTES, Write};
 use crate::store::{Overlay, Store};
 use std::io;
 

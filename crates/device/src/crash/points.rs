@@ -1,8 +1,11 @@
 //! The moments of a log, and at each of them the states that a power failure may leave.
 
-use super::{DISCARDED, Disk, Event, Plan, SECTOR_BYTES, UnderWay, WriteCache, mix};
+use super::disk::Disk;
+use super::log::{DISCARDED, Event, SECTOR_BYTES};
+use super::plan::{Plan, UnderWay, WriteCache};
 use crate::store::Store;
 use rustc_hash::FxHashMap;
+use stats::random::mix;
 use std::collections::BTreeSet;
 use std::io;
 use std::ops::Range;

@@ -13,7 +13,7 @@ mod geometry;
 mod mechanism;
 mod model;
 mod queue;
-pub(crate) mod seek;
+mod seek;
 pub mod spec;
 mod transfer;
 

@@ -1,6 +1,6 @@
 //! How long the arm takes over a distance.
 
-use crate::disk::spec::{DiskSpec, SeekSpec, ns};
+use crate::disk::spec::{DiskSpec, between, ns};
 
 /// Seek times by distance, and what else moving costs.
 #[derive(Clone, Debug)]
@@ -22,9 +22,9 @@ impl Seek {
         let cylinders = spec.zones.last().map_or(1, |zone| zone.cylinders[1] + 1);
         let mut by_distance_ns = vec![0u32; cylinders as usize];
         for (distance, entry) in by_distance_ns.iter_mut().enumerate().skip(1) {
-            *entry = u32::try_from(ns(distance_ms(&spec.seek, distance as u32))).unwrap_or(u32::MAX);
+            *entry = u32::try_from(ns(spec.seek.distance_ms(distance as u32))).unwrap_or(u32::MAX);
         }
-        let settle = |distance| (settle_ms(&spec.seek, distance as u32) * 1e6).round() as i32;
+        let settle = |distance| (spec.seek.settle_ms(distance as u32) * 1e6).round() as i32;
         let settle_ns = (0..by_distance_ns.len()).map(settle).collect();
         let points = &spec.seek.write_settle_spread_by_distance;
         let spread = |distance| (between(points, distance as u32).unwrap_or(0.0) * 1e6).round() as u32;
@@ -75,61 +75,9 @@ impl Seek {
     }
 }
 
-/// The table where it reaches; else the curve; else the table's last line drawn on.
-pub(crate) fn distance_ms(spec: &SeekSpec, distance: u32) -> f64 {
-    let at = spec.table.partition_point(|&(d, _)| d < distance);
-    let in_table = spec.table.get(at);
-    if let (None, Some([a, b]), Some([c, e])) = (in_table, spec.short, spec.long) {
-        let d = f64::from(distance);
-        return if distance <= spec.knee_cylinders { a + b * d.sqrt() } else { c + e * d };
-    }
-    match (at.checked_sub(1).and_then(|before| spec.table.get(before)), in_table) {
-        (_, Some(&(d, ms))) if d == distance => ms,
-        (None, Some(&(_, ms))) => ms,
-        (Some(&low), Some(&high)) => line(low, high, distance),
-        (Some(&last), None) => match at.checked_sub(2).and_then(|n| spec.table.get(n)) {
-            Some(&previous) => line(previous, last, distance),
-            None => last.1,
-        },
-        (None, None) => 0.0,
-    }
-}
-
-/// A curve as a table, its first points kept; nothing if there is no curve.
-pub(crate) fn sampled(spec: &SeekSpec, far: u32) -> Option<Vec<(u32, f64)>> {
-    spec.short.and(spec.long)?;
-    let mut points: Vec<(u32, f64)> = spec.table.clone();
-    let mut distance = points.last().map_or(1, |last| last.0 + 1);
-    while distance < far {
-        points.push((distance, distance_ms(spec, distance)));
-        distance += (distance / 5).max(1);
-    }
-    points.push((far.max(distance), distance_ms(spec, far.max(distance))));
-    Some(points)
-}
-
-/// By distance where the drive's file says so; else the same for all.
-fn settle_ms(spec: &SeekSpec, distance: u32) -> f64 {
-    between(&spec.write_settle_by_distance, distance).unwrap_or(spec.write_settle_ms)
-}
-
-/// Straight lines between points, their ends drawn on level; nothing if there are none.
-fn between(points: &[(u32, f64)], distance: u32) -> Option<f64> {
-    let at = points.partition_point(|&(d, _)| d < distance);
-    match (at.checked_sub(1).and_then(|before| points.get(before)), points.get(at)) {
-        (Some(&low), Some(&high)) => Some(line(low, high, distance)),
-        (Some(&(_, ms)), None) | (None, Some(&(_, ms))) => Some(ms),
-        (None, None) => None,
-    }
-}
-
 /// A seek's share of a spread: from where to where it goes decides, so that the same seek always takes the same time.
 fn varied(from: (u32, u32), to: (u32, u32), spread_ns: u32) -> u64 {
     let track = |(cylinder, head): (u32, u32)| u64::from(cylinder) << 32 | u64::from(head);
     let share = stats::random::mix(track(from), track(to)) >> 32;
     (u64::from(spread_ns) * share) >> 32
-}
-
-fn line((d0, t0): (u32, f64), (d1, t1): (u32, f64), distance: u32) -> f64 {
-    t0 + (t1 - t0) * (f64::from(distance) - f64::from(d0)) / (f64::from(d1) - f64::from(d0))
 }

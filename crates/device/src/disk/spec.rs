@@ -432,7 +432,7 @@ impl DiskSpec {
                 ),
             );
         }
-        let one_ms = crate::disk::seek::distance_ms(&self.seek, 1).max(self.seek.head_switch_ms);
+        let one_ms = self.seek.distance_ms(1).max(self.seek.head_switch_ms);
         for (n, zone) in self.zones.iter().enumerate() {
             let sector_ms = self.revolution_ns() as f64 / 1e6 / f64::from(zone.sectors_per_track);
             let skew_ms = |sectors: u32| f64::from(sectors) * sector_ms;
@@ -440,11 +440,7 @@ impl DiskSpec {
                 let why = "shorter than switching heads: going on to the next track costs a revolution".to_owned();
                 trap(&format!("zones[{n}].track_skew_sectors"), why);
             }
-            let one_ms = if self.head_order == HeadOrder::Ascending {
-                one_ms
-            } else {
-                crate::disk::seek::distance_ms(&self.seek, 1)
-            };
+            let one_ms = if self.head_order == HeadOrder::Ascending { one_ms } else { self.seek.distance_ms(1) };
             if zone.cylinders[0] < zone.cylinders[1] && skew_ms(zone.cylinder_skew_sectors) < one_ms {
                 let why = "shorter than a seek over one cylinder: going on to it costs a revolution".to_owned();
                 trap(&format!("zones[{n}].cylinder_skew_sectors"), why);
@@ -528,6 +524,44 @@ fn time(key: &str, ms: f64) -> Result<(), Invalid> {
 }
 
 impl SeekSpec {
+    /// The table where it reaches; else the curve; else the table's last line drawn on.
+    pub(crate) fn distance_ms(&self, distance: u32) -> f64 {
+        let at = self.table.partition_point(|&(d, _)| d < distance);
+        let in_table = self.table.get(at);
+        if let (None, Some([a, b]), Some([c, e])) = (in_table, self.short, self.long) {
+            let d = f64::from(distance);
+            return if distance <= self.knee_cylinders { a + b * d.sqrt() } else { c + e * d };
+        }
+        match (at.checked_sub(1).and_then(|before| self.table.get(before)), in_table) {
+            (_, Some(&(d, ms))) if d == distance => ms,
+            (None, Some(&(_, ms))) => ms,
+            (Some(&low), Some(&high)) => line(low, high, distance),
+            (Some(&last), None) => match at.checked_sub(2).and_then(|n| self.table.get(n)) {
+                Some(&previous) => line(previous, last, distance),
+                None => last.1,
+            },
+            (None, None) => 0.0,
+        }
+    }
+
+    /// A curve as a table, its first points kept; nothing if there is no curve.
+    pub(crate) fn sampled(&self, far: u32) -> Option<Vec<(u32, f64)>> {
+        self.short.and(self.long)?;
+        let mut points: Vec<(u32, f64)> = self.table.clone();
+        let mut distance = points.last().map_or(1, |last| last.0 + 1);
+        while distance < far {
+            points.push((distance, self.distance_ms(distance)));
+            distance += (distance / 5).max(1);
+        }
+        points.push((far.max(distance), self.distance_ms(far.max(distance))));
+        Some(points)
+    }
+
+    /// By distance where the drive's file says so; else the same for all.
+    pub(crate) fn settle_ms(&self, distance: u32) -> f64 {
+        between(&self.write_settle_by_distance, distance).unwrap_or(self.write_settle_ms)
+    }
+
     fn check(&self) -> Result<(), Invalid> {
         let bad = |key: &str, why: &str| Err((key.to_owned(), why.to_owned()));
         time("head_switch_ms", self.head_switch_ms)?;
@@ -569,6 +603,20 @@ impl SeekSpec {
             _ => bad("short", "a curve needs both `short` and `long`"),
         }
     }
+}
+
+/// Straight lines between points, their ends drawn on level; nothing if there are none.
+pub(super) fn between(points: &[(u32, f64)], distance: u32) -> Option<f64> {
+    let at = points.partition_point(|&(d, _)| d < distance);
+    match (at.checked_sub(1).and_then(|before| points.get(before)), points.get(at)) {
+        (Some(&low), Some(&high)) => Some(line(low, high, distance)),
+        (Some(&(_, ms)), None) | (None, Some(&(_, ms))) => Some(ms),
+        (None, None) => None,
+    }
+}
+
+fn line((d0, t0): (u32, f64), (d1, t1): (u32, f64), distance: u32) -> f64 {
+    t0 + (t1 - t0) * (f64::from(distance) - f64::from(d0)) / (f64::from(d1) - f64::from(d0))
 }
 
 impl ControllerSpec {

@@ -197,7 +197,7 @@ pub(super) fn choices() -> Vec<Choice> {
     with(Box::new(|s| points(&mut s.seek.write_settle_spread_by_distance, |_| 0.0)));
     with(Box::new(|s| {
         let far = s.zones.last().map_or(1, |zone| zone.cylinders[1]);
-        if let Some(table) = crate::disk::seek::sampled(&s.seek, far) {
+        if let Some(table) = s.seek.sampled(far) {
             (s.seek.table, s.seek.short, s.seek.long, s.seek.knee_cylinders) = (table, None, None, 0);
         }
     }));

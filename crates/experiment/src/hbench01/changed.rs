@@ -1,7 +1,6 @@
 //! The use of the thesis's file system with one thing changed that is an estimate or not known: what depends on it, and
 //! how far.
 
-use super::thesis::THESIS;
 use crate::alloc96::aged::{Aged, Aging, run_with};
 use crate::{Bench, ExperimentError, Study, parallel};
 use aging::plan::alloc96::Parameters;
@@ -20,9 +19,9 @@ pub(super) struct Change {
 }
 
 impl Change {
-    /// Something about the use.
-    pub(super) fn of_use(name: String, parameters: Parameters) -> Change {
-        Change { name, study: THESIS, parameters: Some(parameters) }
+    /// Something about the use of a study's file system.
+    pub(super) fn of_use(name: String, study: Study, parameters: Parameters) -> Change {
+        Change { name, study, parameters: Some(parameters) }
     }
 
     /// Another study's file system, under its own use.

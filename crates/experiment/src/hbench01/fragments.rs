@@ -296,7 +296,7 @@ fn sweep(bench: &mut Bench<'_>) -> Result<Vec<Swept>, ExperimentError> {
         // The mean is exp(mu + sigma^2 / 2).
         sizes.mu += (sizes.sigma.powi(2) - sigma.powi(2)) / 2.0 + times.ln();
         sizes.sigma = sigma;
-        Change::of_use(name, parameters)
+        Change::of_use(name, THESIS, parameters)
     };
     let sigmas = bench.sweep(&SIGMAS[..1], &SIGMAS[..1], &SIGMAS[..]);
     let means = bench.sweep(&MEANS[..0], &MEANS[..1], &MEANS[..]);

@@ -165,12 +165,12 @@ fn sweep(bench: &mut Bench<'_>) -> Result<Vec<Swept>, ExperimentError> {
     let uses = bench.sweep(&USES[..0], &USES[..0], &USES[..]);
     let uneven = exponents.iter().map(|&exponent| {
         let parameters = Parameters { lasting_popularity: exponent, ..own() };
-        Change::of_use(format!("directories by Zipf's law of exponent {exponent}"), parameters)
+        Change::of_use(format!("directories by Zipf's law of exponent {exponent}"), THESIS, parameters)
     });
     let used = uses.iter().map(|&times| {
         let mut parameters = own();
         parameters.utilisation.iter_mut().for_each(|[_, share]| *share *= times);
-        Change::of_use(format!("{times} times the use"), parameters)
+        Change::of_use(format!("{times} times the use"), THESIS, parameters)
     });
     let changes: Vec<Change> = uneven.chain(used).chain(thesis::unknown(bench)).collect();
     let words = ["realloc,noorder", "realloc,noswitch,noorder"];

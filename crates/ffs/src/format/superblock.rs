@@ -442,6 +442,11 @@ impl Superblock {
         Some(LogPlace { ino, first, frags: u32::get(endian, &self.raw, LOG_AT + 16) })
     }
 
+    /// Whether it says of itself that it was unmounted in order and nothing is to be done.
+    pub(crate) fn is_marked_clean(&self) -> bool {
+        self.clean == 1 && !(self.wide() && self.flags & (flags::UNCLEAN | flags::NEEDSFSCK) != 0)
+    }
+
     /// Whether whoever has mounted it writes to the log.
     pub fn log_in_use(&self) -> bool {
         self.log_place().is_some() && u32::get(self.layout.endian, &self.raw, LOG_AT + 20) == 1

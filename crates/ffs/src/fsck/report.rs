@@ -269,7 +269,7 @@ impl Report {
             endian: chosen.geometry.endian(),
             fsize: chosen.geometry.fsize,
             superblock_at: chosen.at_byte,
-            marked_clean: super::superblock::is_marked_clean(&chosen.sb),
+            marked_clean: chosen.sb.is_marked_clean(),
             problems: Vec::new(),
             problem_count: 0,
             unmarked_frags: 0,

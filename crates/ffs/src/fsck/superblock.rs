@@ -272,11 +272,6 @@ fn copies<S: Store>(store: &mut S, sb: &Superblock, report: &mut Report) -> Resu
     Ok(())
 }
 
-/// Whether it says of itself that it was unmounted in order and nothing is to be done.
-pub(crate) fn is_marked_clean(sb: &Superblock) -> bool {
-    sb.clean == 1 && !(sb.wide() && sb.flags & (flags::UNCLEAN | flags::NEEDSFSCK) != 0)
-}
-
 /// Marks a repaired file system as clean; one that nothing was wrong with stays as it is.
 pub(super) fn finish<S: Store>(
     store: &mut S,

@@ -13,6 +13,7 @@ mod make;
 pub mod notes;
 mod recover;
 mod replay;
+mod replayed;
 mod writer;
 
 use crate::planted::Planted;
@@ -20,7 +21,8 @@ use crate::policy::Options;
 use crate::{Ffs, FfsError, Image, Search, Store};
 pub use make::make;
 pub(crate) use replay::{LogState, empty_anew};
-pub use replay::{Replayed, Step, replay, replay_planted};
+pub use replay::{replay, replay_planted};
+pub use replayed::{Replayed, Step};
 pub(crate) use writer::LogWriter;
 
 /// The name of the log, in the root directory.

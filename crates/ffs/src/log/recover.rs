@@ -16,7 +16,7 @@
 
 use super::format::{HeaderFields, Ring};
 use super::notes::{Note, Reference, Window};
-use super::replay::{Noted, Replayed};
+use super::replayed::{Noted, Replayed};
 use crate::format::{
     Csum, CsumTotal, DIRBLKSIZ, Dinode, DirEntry, Disk as _, FragAddr, Geometry, GroupNo, NDADDR, ROOT_INO, Version,
     flags, fresh_chunk, insert, parse_chunk,

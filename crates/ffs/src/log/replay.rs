@@ -6,6 +6,7 @@
 
 use super::format::{Extent, HeaderFields, LogPlace, Record, Ring, SECTOR};
 use super::notes::{BATCH_MAGIC, Window};
+use super::replayed::{Noted, Replayed};
 use crate::format::{Csum, CsumTotal, Geometry, GroupNo};
 use crate::image::{Located, Search, locate, read_inode};
 use crate::integrity::Integrity;
@@ -14,7 +15,6 @@ use crate::policy::Options;
 use crate::{Ffs, FfsError, Image};
 use device::store::{Overlay, Store, read, write};
 use kernel::{Block, Pbn, ReadAhead, Transfers, Untimed, Volume as _};
-use serde::Serialize;
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -66,83 +66,6 @@ impl LogState {
     }
 }
 
-/// What replaying has done.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct Replayed {
-    /// Transactions.
-    pub transactions: u64,
-    /// Sectors of the log that were read.
-    pub log_sectors: u64,
-    /// Sectors that were written in their places.
-    pub sectors: u64,
-    /// Records of journaled Soft Updates.
-    pub records: u64,
-    /// Files without a name that were freed.
-    pub orphans: u64,
-    /// Whether the file system was in use with its log, and its totals were counted anew.
-    pub counted: bool,
-    /// What was written, in order.
-    #[serde(skip)]
-    pub steps: Vec<Step>,
-    /// What the records of journaled Soft Updates had it read, besides the log: byte and length.
-    #[serde(skip)]
-    pub reads: Vec<(u64, u64)>,
-}
-
-/// A step of a replay.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Step {
-    /// Whole sectors.
-    Write {
-        /// Where.
-        at_byte: u64,
-        /// What.
-        bytes: Vec<u8>,
-    },
-    /// What is written so far is on the medium before anything else is written.
-    Flush,
-}
-
-/// A store that keeps lists of what is written to it, and of what is read. Whatever store that is, the code is the
-/// same: replaying is too long to have it in the program once for each kind.
-pub(super) struct Noted<'a> {
-    store: &'a mut dyn Store,
-    steps: Vec<Step>,
-    reads: RefCell<Vec<(u64, u64)>>,
-}
-
-impl Noted<'_> {
-    pub(super) fn flush(&mut self) {
-        self.steps.push(Step::Flush);
-    }
-}
-
-impl Store for Noted<'_> {
-    fn len_bytes(&self) -> u64 {
-        self.store.len_bytes()
-    }
-    fn read_at(&self, at: u64, buf: &mut [u8]) -> std::io::Result<()> {
-        self.reads.borrow_mut().push((at, buf.len() as u64));
-        self.store.read_at(at, buf)
-    }
-    fn write_at(&mut self, at: u64, bytes: &[u8]) -> std::io::Result<()> {
-        self.store.write_at(at, bytes)?;
-        let at_byte = at / SECTOR * SECTOR;
-        let end = (at + bytes.len() as u64).next_multiple_of(SECTOR);
-        let mut whole = vec![0; (end - at_byte) as usize];
-        self.store.read_at(at_byte, &mut whole)?;
-        self.steps.push(Step::Write { at_byte, bytes: whole });
-        Ok(())
-    }
-}
-
-impl Replayed {
-    /// Whether there was anything to do.
-    pub fn is_nothing(&self) -> bool {
-        self.transactions == 0 && self.orphans == 0 && !self.counted
-    }
-}
-
 /// Replays the log of the file system in a store, if it has one; `None` if not.
 ///
 /// # Errors
@@ -170,7 +93,7 @@ fn replay_noted(store: &mut Noted<'_>, planted: Planted) -> Result<Option<Replay
     let Some(place) = located.sb.log_place() else { return Ok(None) };
     let ring = Ring::new(place, &located.geometry)?;
     let header = ring.header(store)?;
-    let clean = crate::fsck::superblock::is_marked_clean(&located.sb);
+    let clean = located.sb.is_marked_clean();
     if clean || !located.sb.log_in_use() || located.sb.mtime != header.mtime {
         // Others have used the file system since, or it has been checked: what is in the log is out of date.
         if !is_empty(store, &ring, &header)? {

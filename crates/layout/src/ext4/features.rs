@@ -1,7 +1,5 @@
 //! Names of the features that a superblock sets, as `dumpe2fs` prints them (`lib/e2p/feature.c` of e2fsprogs).
 
-use super::superblock::Superblock;
-
 /// The names of one field's bits.
 struct Field {
     /// What the field is called.
@@ -83,8 +81,8 @@ impl Field {
 }
 
 /// All features of a file system, in the order of `dumpe2fs`, with a comma between two.
-pub(super) fn of(sb: &Superblock) -> String {
-    let fields = [(&COMPAT, sb.compat), (&INCOMPAT, sb.incompat), (&RO_COMPAT, sb.ro_compat)];
+pub(super) fn of(compat: u32, incompat: u32, ro_compat: u32) -> String {
+    let fields = [(&COMPAT, compat), (&INCOMPAT, incompat), (&RO_COMPAT, ro_compat)];
     fields.into_iter().flat_map(|(field, set)| field.names(set)).collect::<Vec<_>>().join(",")
 }
 

@@ -74,7 +74,7 @@ pub fn survey_image(
             target: target.to_owned(),
             method: Method::Ext4Image,
             fs_type: sb.fs_type().into(),
-            options: features::of(&sb),
+            options: features::of(sb.compat, sb.incompat, sb.ro_compat),
             block_bytes: sb.block_bytes,
             total_bytes: sb.blocks * sb.block_bytes,
             free_bytes: sb.free_blocks.saturating_mul(sb.block_bytes),

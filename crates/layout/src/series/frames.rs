@@ -1,6 +1,6 @@
 //! Records as bytes: length, checksums, compressed JSON.
 
-use super::{Record, RecordRef};
+use super::record::{Record, RecordRef};
 use crate::LayoutError;
 use std::fs::File;
 use std::io::{self, BufReader, Read as _};

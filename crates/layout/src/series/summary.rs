@@ -1,6 +1,7 @@
 //! A series in figures: one row a survey.
 
-use super::{Series, SeriesPoint, UsedPoint};
+use super::load::Series;
+use super::record::{SeriesPoint, UsedPoint};
 use serde::Serialize;
 
 /// What `--json` prints of a series: without maps and histograms, which the file has.

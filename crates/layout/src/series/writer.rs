@@ -1,7 +1,7 @@
 //! Writing a series as it happens.
 
 use super::frames::{self, MAGIC};
-use super::{ClockPoint, Record, RecordRef, SeriesHeader, SeriesPoint, UsedPoint};
+use super::record::{ClockPoint, Record, RecordRef, SeriesHeader, SeriesPoint, UsedPoint};
 use crate::LayoutError;
 use std::fs::{File, OpenOptions};
 use std::io::{self, Seek as _, SeekFrom, Write as _};

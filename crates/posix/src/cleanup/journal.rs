@@ -4,7 +4,9 @@
 //! a machine of its own and share the directory. So it holds a lock (flock(2)) on a file beside its journal for as long
 //! as that is there. Only where a file system has no locks, the number is asked.
 
-use super::{Removal, Resource};
+use super::lock::{Locking, lock_directory};
+use super::names::unguessable;
+use super::resource::{Removal, Resource};
 use rustix::fs::{FlockOperation, OFlags};
 use serde::{Deserialize, Serialize};
 use std::io::{self, Write};
@@ -131,7 +133,7 @@ fn sweep_one(path: &Path, report: &mut SweepReport) {
     // In an overlay of the directory with the journal, its lock is another; those of the directories themselves are
     // not.
     let is_held = |resource: &Resource| match resource {
-        Resource::Directory { path, .. } => matches!(super::lock_directory(path), super::Locking::Theirs),
+        Resource::Directory { path, .. } => matches!(lock_directory(path), Locking::Theirs),
         Resource::File { .. } | Resource::Mount { .. } | Resource::Served { .. } => false,
     };
     if journal.resources.iter().any(is_held) {
@@ -240,7 +242,7 @@ impl Own {
     fn begin(directory: &Path, pid: u32, start_ticks: u64) -> io::Result<Own> {
         std::fs::DirBuilder::new().recursive(true).mode(0o700).create(directory)?;
         loop {
-            let path = directory.join(format!("{pid}-{start_ticks}-{:016x}.json", super::unguessable()?));
+            let path = directory.join(format!("{pid}-{start_ticks}-{:016x}.json", unguessable()?));
             let name = path.with_extension("lock");
             let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
             let lock = rustix::fs::open(&name, flags, rustix::fs::Mode::from_raw_mode(0o600))?;
@@ -260,9 +262,10 @@ static OWN: Mutex<Option<Own>> = Mutex::new(None);
 
 /// Writes this process's list, or removes the file when the list is empty. A journal that cannot be written is
 /// no reason to fail: it matters only if we are killed.
-pub(super) fn write(list: &[super::Listed]) {
+pub(super) fn write<'a>(resources: impl Iterator<Item = &'a Resource>) {
+    let resources: Vec<Resource> = resources.cloned().collect();
     let mut own = OWN.lock().unwrap_or_else(PoisonError::into_inner);
-    if list.is_empty() {
+    if resources.is_empty() {
         if let Some(own) = own.take() {
             // The lock is let go last.
             let _ = std::fs::remove_file(&own.path);
@@ -276,7 +279,6 @@ pub(super) fn write(list: &[super::Listed]) {
         *own = Own::begin(&directory, pid, start_ticks).ok();
     }
     let Some(own) = own.as_ref() else { return };
-    let resources = list.iter().map(|listed| listed.resource.clone()).collect();
     let (host, namespaces) = (Some(host_name()), Namespaces::own());
     let journal = Journal { version: VERSION, pid, start_ticks, boot: boot_id(), host, namespaces, resources };
     let _ = replace(&own.path, &journal);
@@ -288,44 +290,6 @@ fn replace(path: &Path, journal: &Journal) -> io::Result<()> {
     file.write_all(&serde_json::to_vec(journal)?)?;
     drop(file);
     std::fs::rename(&fresh, path)
-}
-
-/// Paths as text: bytes that are not printable ASCII, and `%`, as `%XX`.
-pub(super) mod path_text {
-    use serde::{Deserialize, Deserializer, Serializer, de::Error};
-    use std::ffi::OsString;
-    use std::os::unix::ffi::{OsStrExt, OsStringExt};
-    use std::path::{Path, PathBuf};
-
-    pub(in super::super) fn serialize<S: Serializer>(path: &Path, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut text = String::new();
-        for &byte in path.as_os_str().as_bytes() {
-            if (byte.is_ascii_graphic() || byte == b' ') && byte != b'%' {
-                text.push(char::from(byte));
-            } else {
-                text.push_str(&format!("%{byte:02X}"));
-            }
-        }
-        serializer.serialize_str(&text)
-    }
-
-    pub(in super::super) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<PathBuf, D::Error> {
-        let text = String::deserialize(deserializer)?;
-        let mut bytes = Vec::with_capacity(text.len());
-        let mut rest = text.as_bytes();
-        while let Some((&first, tail)) = rest.split_first() {
-            rest = tail;
-            if first != b'%' {
-                bytes.push(first);
-                continue;
-            }
-            let hex = tail.get(..2).and_then(|h| std::str::from_utf8(h).ok());
-            let byte = hex.and_then(|h| u8::from_str_radix(h, 16).ok());
-            bytes.push(byte.ok_or_else(|| D::Error::custom("a '%' is not followed by two hexadecimal digits"))?);
-            rest = tail.get(2..).unwrap_or_default();
-        }
-        Ok(PathBuf::from(OsString::from_vec(bytes)))
-    }
 }
 
 #[cfg(test)]

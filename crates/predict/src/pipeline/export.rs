@@ -5,8 +5,9 @@
 use super::annotated::{Annotated, DirtyKind, Found, Mark, Pattern};
 use super::given;
 use super::options::{PredictError, PredictOptions};
+use super::parts::{begin, each_part};
 use super::request::Request;
-use super::run::{Group, Member, PricedCall, begin, each_part};
+use super::run::{Group, Member, PricedCall};
 use serde::Serialize;
 use std::path::Path;
 use system::SystemProfile;

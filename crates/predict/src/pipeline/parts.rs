@@ -2,16 +2,17 @@
 //! threads of their own.
 
 use super::annotated::Annotated;
+use super::options::Calls;
 use super::preprocess::Preprocess;
-use super::run::each_part;
 use super::source::Workload;
 use columnar::FileError;
 use std::collections::VecDeque;
 use std::io;
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::mpsc::{SyncSender, sync_channel};
 use std::thread::{Builder, Scope};
-use trace::Batch;
+use trace::{Batch, Snapshot};
 
 /// Parts that wait for a thread at most: the first stage goes on meanwhile, and no more memory is taken for it.
 const WAITING_MAX: usize = 2;
@@ -60,6 +61,44 @@ pub(super) fn each(
         goes_on && failed.is_none()
     })?;
     failed.map_or(Ok(()), Err)
+}
+
+/// The first stage with the names of a snapshot.
+pub(super) fn begin(workload: &Path, snapshot: &Snapshot, calls: Calls) -> Result<Preprocess, FileError> {
+    let preprocess = Preprocess::new(snapshot, calls);
+    if preprocess.is_too_deep() {
+        return Err(too_deep(workload, "snapshot".to_owned()));
+    }
+    Ok(preprocess)
+}
+
+/// Annotates a batch, and hands on each of its parts.
+pub(super) fn each_part(
+    preprocess: &mut Preprocess,
+    workload: &Path,
+    batch: &Batch,
+    annotated: &mut Annotated,
+    part: &mut dyn FnMut(&mut Annotated),
+) -> Result<(), FileError> {
+    let mut done = 0;
+    while done < batch.events.len() {
+        done = preprocess.annotate(batch, done, annotated);
+        posix::interrupt::check().map_err(|source| interrupted(workload, source))?;
+        if preprocess.is_too_deep() {
+            let call = batch.events.get(done.saturating_sub(1)).map_or(0, |event| event.head.seq);
+            return Err(too_deep(workload, format!("call {call}")));
+        }
+        part(annotated);
+    }
+    Ok(())
+}
+
+fn interrupted(workload: &Path, source: std::io::Error) -> FileError {
+    FileError::io(workload, "go on")(source)
+}
+
+fn too_deep(workload: &Path, place: String) -> FileError {
+    trace::profile::FORMAT.corrupt(workload, place, trace::profile::too_deep())
 }
 
 /// A thread that takes parts until it has enough or there are no more.

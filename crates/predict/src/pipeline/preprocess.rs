@@ -11,7 +11,7 @@ mod names;
 use super::annotated::{Annotated, NodeId, Note, Role, SlotId, Stable, Status, Step, Transfer};
 use super::options::Calls;
 use super::tree::Tree;
-use super::walk::{End, Interned, Memo, Must, Walked};
+use super::walk::{End, Must, Walked, Walker};
 use posix::{Errno, FileKind};
 use rustc_hash::FxHashMap;
 use system::vector::Class;
@@ -79,25 +79,11 @@ struct OpenFile {
 /// The stage's state: the tree and the open descriptions.
 #[derive(Debug)]
 pub struct Preprocess {
-    pub(super) tree: Tree,
+    pub(super) walker: Walker,
     files: FxHashMap<OfdId, OpenFile>,
-    // Of the current batch.
-    pub(super) starts: Vec<(NodeId, u64)>,
-    pub(super) memos: Vec<Option<Memo>>,
-    /// By the hash of the directories that a path leads through ([`Above`](super::walk)): one of the paths through
-    /// them.
-    pub(super) memos_above: FxHashMap<u64, (PathId, Memo)>,
-    pub(super) memo_steps: Vec<Step>,
-    pub(super) interned: Interned,
-    /// Counts changes after which a directory path may lead elsewhere.
-    pub(super) directory_epoch: u64,
     changed: Change,
     reports: Vec<ReportDirectory>,
-    /// Names that were there before the trace and that no snapshot told of.
-    pub(super) discovered_names: u64,
     surprises: u64,
-    /// Directories that nothing but names deeper in them told of.
-    pub(super) implied_directories: usize,
     calls: Calls,
 }
 
@@ -105,19 +91,11 @@ impl Preprocess {
     /// A tree with the names of a snapshot.
     pub fn new(snapshot: &Snapshot, calls: Calls) -> Preprocess {
         let mut stage = Preprocess {
-            tree: Tree::new(),
+            walker: Walker::new(),
             files: FxHashMap::default(),
-            starts: Vec::new(),
-            memos: Vec::new(),
-            memos_above: FxHashMap::default(),
-            memo_steps: Vec::new(),
-            interned: Interned::new(),
-            directory_epoch: 0,
             changed: Change::Other,
             reports: vec![ReportDirectory { path: b"/".to_vec(), parent: 0, depth: 0 }],
-            discovered_names: 0,
             surprises: 0,
-            implied_directories: 0,
             calls,
         };
         stage.load(snapshot);
@@ -133,14 +111,14 @@ impl Preprocess {
             let mut dir = NodeId::ROOT;
             let mut parts = trace::tree::components(&entry.path).peekable();
             while let Some(part) = parts.next() {
-                let name = self.tree.names.intern(part);
-                let slot = self.tree.slot_of(dir, name, &mut None);
-                let known = self.tree.slot(slot).node;
+                let name = self.walker.tree.names.intern(part);
+                let slot = self.walker.tree.slot_of(dir, name, &mut None);
+                let known = self.walker.tree.slot(slot).node;
                 if parts.peek().is_some() {
                     dir = known;
                     if known == NodeId::NONE {
-                        self.implied_directories += 1;
-                        dir = self.add(slot, FileKind::Directory, 0);
+                        self.walker.implied_directories += 1;
+                        dir = self.walker.add(slot, FileKind::Directory, 0);
                     }
                     continue;
                 }
@@ -149,29 +127,22 @@ impl Preprocess {
                 }
                 let inode = entry.shared_inode();
                 if let Some(&node) = inode.and_then(|inode| hard_links.get(&inode)) {
-                    self.tree.attach(slot, node);
+                    self.walker.tree.attach(slot, node);
                     continue;
                 }
-                let node = self.add(slot, entry.kind, entry.size_bytes.min(BYTES_MAX));
+                let node = self.walker.add(slot, entry.kind, entry.size_bytes.min(BYTES_MAX));
                 hard_links.extend(inode.map(|inode| (inode, node)));
                 if let Some(target) = &entry.target {
-                    self.tree.set_link_target(node, target);
+                    self.walker.tree.set_link_target(node, target);
                 }
             }
         }
-        self.tree.names.sweep();
-    }
-
-    pub(super) fn add(&mut self, slot: SlotId, kind: FileKind, size_bytes: u64) -> NodeId {
-        let node = self.tree.new_node(kind, size_bytes);
-        self.tree.node_mut(node).report = u32::MAX;
-        self.tree.attach(slot, node);
-        node
+        self.walker.tree.names.sweep();
     }
 
     /// The tree as it stands: for warming caches and naming files.
     pub fn tree(&self) -> &Tree {
-        &self.tree
+        &self.walker.tree
     }
 
     /// The report directories so far.
@@ -186,13 +157,13 @@ impl Preprocess {
 
     /// Names that were there before the trace and that no snapshot told of.
     pub fn discovered_names(&self) -> u64 {
-        self.discovered_names
+        self.walker.discovered_names
     }
 
     /// Whether the recording tells of more directories than any file system has, by nothing but the depth of its paths
     /// ([`IMPLIED_DIRECTORIES_MAX`]). Then it is not gone on with.
     pub fn is_too_deep(&self) -> bool {
-        self.implied_directories > IMPLIED_DIRECTORIES_MAX
+        self.walker.implied_directories > IMPLIED_DIRECTORIES_MAX
     }
 
     /// Annotates events of a batch from the one at `first` on, and answers how many of the batch are done now: all,
@@ -202,13 +173,7 @@ impl Preprocess {
         out.clear();
         out.first = first;
         if first == 0 {
-            self.starts.clear();
-            self.memos.clear();
-            self.memos.resize(batch.paths.len(), None);
-            self.memos_above.clear();
-            self.memo_steps.clear();
-            self.interned.forget();
-            self.tree.names.sweep();
+            self.walker.begin_batch(batch);
         }
         for event in batch.events.get(first..).unwrap_or_default() {
             if out.steps.len() >= STEPS_MAX || self.is_too_deep() || posix::interrupt::requested() {
@@ -256,7 +221,7 @@ impl Preprocess {
         let mut chain = Vec::new();
         let mut at = dir;
         let mut report = loop {
-            let node = self.tree.node(at);
+            let node = self.walker.tree.node(at);
             if node.report != u32::MAX {
                 break node.report;
             }
@@ -273,15 +238,18 @@ impl Preprocess {
                 if path.last() != Some(&b'/') {
                     path.push(b'/');
                 }
-                let slot = self.tree.node(dir).slot;
-                let name =
-                    if slot == SlotId::NONE { b"(deleted)" } else { self.tree.names.get(self.tree.slot(slot).name) };
+                let slot = self.walker.tree.node(dir).slot;
+                let name = if slot == SlotId::NONE {
+                    b"(deleted)"
+                } else {
+                    self.walker.tree.names.get(self.walker.tree.slot(slot).name)
+                };
                 path.extend_from_slice(name);
                 let number = self.reports.len() as u32;
                 self.reports.push(ReportDirectory { path, parent: report, depth });
                 report = number;
             }
-            self.tree.node_mut(dir).report = report;
+            self.walker.tree.node_mut(dir).report = report;
         }
         report
     }
@@ -412,13 +380,13 @@ impl Preprocess {
         };
         let follow = self.follows(event);
         let must = must_of(event);
-        let mut walked = self.walk(out, batch, path, event.caller_dir(), follow, must);
+        let mut walked = self.walker.walk(out, batch, path, event.caller_dir(), follow, must);
         if let Call::Rename { to: Target { path: Some(path2), caller_dir }, .. }
         | Call::Link { to: Target { path: Some(path2), caller_dir }, .. } = event.call
             && walked.end == End::Found
         {
             call.lookups = walked.lookups;
-            walked = self.walk(out, batch, path2, caller_dir, false, Must::Nothing);
+            walked = self.walker.walk(out, batch, path2, caller_dir, false, Must::Nothing);
         }
         self.note(call, &walked);
         let missing = event.head.errno == Some(Errno::ENOENT);
@@ -473,7 +441,7 @@ impl Preprocess {
         call.dir = walked.dir;
         if walked.end == End::Found {
             call.node = walked.node;
-            if self.tree.node(walked.node).kind == FileKind::Directory {
+            if self.walker.tree.node(walked.node).kind == FileKind::Directory {
                 call.dir = walked.node;
             }
         }

@@ -9,8 +9,8 @@ use super::ahead::{PART_BYTES, ReadAhead};
 use super::annotated::{Annotated, Mark, NodeId, Note, Pattern, Status, Step};
 use super::cache::{CacheOptions, CacheStage, Unstable};
 use super::given::Given;
-use super::options::{Calls, InitialCaches, Pace, PredictOptions};
-use super::parts::{self, Part};
+use super::options::{InitialCaches, Pace, PredictOptions};
+use super::parts::{self, Part, begin};
 use super::pattern::PatternStage;
 use super::postprocess::{Coverage, CoverageCounter, Postprocess};
 use super::preprocess::Preprocess;
@@ -21,10 +21,9 @@ use super::sync::SyncRules;
 use super::timeline::{CacheTimeline, Counts, Recorder};
 use columnar::FileError;
 use std::num::NonZero;
-use std::path::Path;
 use system::vector::Class;
 use system::{Distance, SystemProfile};
-use trace::{Batch, Call, Event, Op, Paths, Snapshot};
+use trace::{Batch, Call, Event, Op, Paths};
 
 /// Columns of a trace that no price depends on.
 const UNPRICED: [&str; 4] = ["file_id", "parent_id", "running_ns", "blocked_ns"];
@@ -244,44 +243,6 @@ fn take_part(groups: &mut [Group<'_>], (batch, annotated): &Part, sink: &mut Opt
         group.batch(batch, annotated, sink);
     }
     groups.iter().all(|group| !group.must_split() && group.given.as_ref().is_none_or(|given| !given.has_failed()))
-}
-
-/// The first stage with the names of a snapshot.
-pub(super) fn begin(workload: &Path, snapshot: &Snapshot, calls: Calls) -> Result<Preprocess, FileError> {
-    let preprocess = Preprocess::new(snapshot, calls);
-    if preprocess.is_too_deep() {
-        return Err(too_deep(workload, "snapshot".to_owned()));
-    }
-    Ok(preprocess)
-}
-
-/// Annotates a batch, and hands on each of its parts.
-pub(super) fn each_part(
-    preprocess: &mut Preprocess,
-    workload: &Path,
-    batch: &Batch,
-    annotated: &mut Annotated,
-    part: &mut dyn FnMut(&mut Annotated),
-) -> Result<(), FileError> {
-    let mut done = 0;
-    while done < batch.events.len() {
-        done = preprocess.annotate(batch, done, annotated);
-        posix::interrupt::check().map_err(|source| interrupted(workload, source))?;
-        if preprocess.is_too_deep() {
-            let call = batch.events.get(done.saturating_sub(1)).map_or(0, |event| event.head.seq);
-            return Err(too_deep(workload, format!("call {call}")));
-        }
-        part(annotated);
-    }
-    Ok(())
-}
-
-fn interrupted(workload: &Path, source: std::io::Error) -> FileError {
-    FileError::io(workload, "go on")(source)
-}
-
-fn too_deep(workload: &Path, place: String) -> FileError {
-    trace::profile::FORMAT.corrupt(workload, place, trace::profile::too_deep())
 }
 
 fn groups_of<'p>(

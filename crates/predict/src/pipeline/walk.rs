@@ -2,10 +2,9 @@
 
 use super::annotated::{Annotated, NodeId, Role, SlotId, Step};
 use super::names::{NameId, Names};
-use super::preprocess::Preprocess;
-use super::tree::{Node, page_of};
+use super::tree::{Node, Tree, page_of};
 use posix::FileKind;
-use rustc_hash::FxBuildHasher;
+use rustc_hash::{FxBuildHasher, FxHashMap};
 use std::hash::BuildHasher;
 use trace::tree::{self, Walk, What};
 use trace::{Batch, PathId};
@@ -15,7 +14,7 @@ const MEMO_STEPS_MAX: usize = 1 << 21;
 
 /// The directories of a walk that was made before in this batch, so that a path used again costs one lookup here.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Memo {
+struct Memo {
     epoch: u64,
     caller: Option<PathId>,
     from: u32,
@@ -90,7 +89,60 @@ pub(super) struct Walked {
     pub surprise: bool,
 }
 
-impl Preprocess {
+/// The tree, and what is remembered of the walks of the batch at hand.
+#[derive(Debug)]
+pub(super) struct Walker {
+    pub(super) tree: Tree,
+    /// By path: the directory that a relative walk starts in, and the epoch in which it was reached.
+    starts: Vec<(NodeId, u64)>,
+    memos: Vec<Option<Memo>>,
+    /// By the hash of the directories that a path leads through ([`Above`]): one of the paths through them.
+    memos_above: FxHashMap<u64, (PathId, Memo)>,
+    memo_steps: Vec<Step>,
+    interned: Interned,
+    /// Counts changes after which a directory path may lead elsewhere.
+    pub(super) directory_epoch: u64,
+    /// Names that were there before the trace and that no snapshot told of.
+    pub(super) discovered_names: u64,
+    /// Directories that nothing but names deeper in them told of.
+    pub(super) implied_directories: usize,
+}
+
+impl Walker {
+    /// With an empty tree.
+    pub(super) fn new() -> Walker {
+        Walker {
+            tree: Tree::new(),
+            starts: Vec::new(),
+            memos: Vec::new(),
+            memos_above: FxHashMap::default(),
+            memo_steps: Vec::new(),
+            interned: Interned::new(),
+            directory_epoch: 0,
+            discovered_names: 0,
+            implied_directories: 0,
+        }
+    }
+
+    /// Another batch begins, with other paths.
+    pub(super) fn begin_batch(&mut self, batch: &Batch) {
+        self.starts.clear();
+        self.memos.clear();
+        self.memos.resize(batch.paths.len(), None);
+        self.memos_above.clear();
+        self.memo_steps.clear();
+        self.interned.forget();
+        self.tree.names.sweep();
+    }
+
+    /// A new file with a name.
+    pub(super) fn add(&mut self, slot: SlotId, kind: FileKind, size_bytes: u64) -> NodeId {
+        let node = self.tree.new_node(kind, size_bytes);
+        self.tree.node_mut(node).report = u32::MAX;
+        self.tree.attach(slot, node);
+        node
+    }
+
     /// Walks `path`, starting in `caller` if the trace says so, and emits what the walk costs.
     pub(super) fn walk(
         &mut self,
@@ -247,7 +299,7 @@ impl Preprocess {
 /// Components of a batch's paths that were interned, by where they lie in memory: a path is walked again and again. One
 /// place for each few, so that it is found at once.
 #[derive(Debug)]
-pub(super) struct Interned {
+struct Interned {
     places: Vec<(usize, usize, NameId)>,
 }
 
@@ -255,12 +307,12 @@ pub(super) struct Interned {
 const PLACES: usize = 1 << 12;
 
 impl Interned {
-    pub(super) fn new() -> Interned {
+    fn new() -> Interned {
         Interned { places: vec![(0, 0, NameId(0)); PLACES] }
     }
 
     /// Another batch begins, with other components, or what is not held is swept.
-    pub(super) fn forget(&mut self) {
+    fn forget(&mut self) {
         self.places.fill((0, 0, NameId(0)));
     }
 
@@ -277,7 +329,7 @@ impl Interned {
 
 /// A walk on its way.
 struct Walking<'w> {
-    stage: &'w mut Preprocess,
+    walker: &'w mut Walker,
     out: &'w mut Annotated,
     must: Must,
     /// Whether it costs anything.
@@ -292,17 +344,17 @@ struct Walking<'w> {
 impl<'w> Walking<'w> {
     /// A walk from a directory, `lookups` components into its path.
     fn new(
-        stage: &'w mut Preprocess,
+        walker: &'w mut Walker,
         out: &'w mut Annotated,
         start: NodeId,
         must: Must,
         charged: bool,
         lookups: u16,
     ) -> Walking<'w> {
-        let Node { dir, slot, .. } = *stage.tree.node(start);
+        let Node { dir, slot, .. } = *walker.tree.node(start);
         let (end, last_step, surprise) = (End::Broken, None, false);
         let walked = Walked { end, dir, slot, node: start, lookups, last_step, surprise };
-        Walking { stage, out, must, charged, hint: None, text: 0..0, walked }
+        Walking { walker, out, must, charged, hint: None, text: 0..0, walked }
     }
 
     fn along(mut self, path: &[u8], follow: bool) -> Walked {
@@ -330,24 +382,24 @@ impl<'w> Walking<'w> {
 
     /// Finds one component, believing the trace where it says that there is one.
     fn component(&mut self, dir: NodeId, name: &[u8], last: bool) -> (SlotId, NodeId) {
-        let Walking { stage, out, hint, text, .. } = self;
+        let Walking { walker, out, hint, text, .. } = self;
         let (name, hint) = match hint.take() {
-            Some((name, slot)) => (name, Some(slot).filter(|&slot| stage.tree.is_slot_of(slot, dir, name))),
+            Some((name, slot)) => (name, Some(slot).filter(|&slot| walker.tree.is_slot_of(slot, dir, name))),
             // What a link leads to is elsewhere, and gone after the walk.
-            None if text.contains(&name.as_ptr().addr()) => (stage.interned.of(name, &mut stage.tree.names), None),
-            None => (stage.tree.names.intern(name), None),
+            None if text.contains(&name.as_ptr().addr()) => (walker.interned.of(name, &mut walker.tree.names), None),
+            None => (walker.tree.names.intern(name), None),
         };
         let mut forgotten = None;
-        let (slot, known) = match hint.or_else(|| stage.tree.find(dir, name)) {
+        let (slot, known) = match hint.or_else(|| walker.tree.find(dir, name)) {
             Some(slot) => (slot, true),
-            None => (stage.tree.slot_of(dir, name, &mut forgotten), false),
+            None => (walker.tree.slot_of(dir, name, &mut forgotten), false),
         };
-        let node = stage.tree.slot(slot).node;
+        let node = walker.tree.slot(slot).node;
         if node != NodeId::NONE {
             return (slot, node);
         }
         if known {
-            stage.tree.touch_absent(slot);
+            walker.tree.touch_absent(slot);
         }
         if let Some(slot) = forgotten {
             out.steps.push(Step::Forgotten { slot });
@@ -359,15 +411,15 @@ impl<'w> Walking<'w> {
             Must::Parents | Must::All(..) => (FileKind::Directory, 0),
         };
         if !last {
-            stage.implied_directories += 1;
+            walker.implied_directories += 1;
         }
         // A name that was looked up and absent, or removed, contradicts; one never heard of was only unknown.
         if known {
             self.walked.surprise = true;
         } else {
-            stage.discovered_names += 1;
+            walker.discovered_names += 1;
         }
-        let node = stage.add(slot, kind, size_bytes);
+        let node = walker.add(slot, kind, size_bytes);
         let directory = kind == FileKind::Directory;
         out.steps.push(Step::Adopted { dir, slot, node, size_bytes, directory });
         (slot, node)
@@ -386,8 +438,8 @@ impl tree::Names for Walking<'_> {
         if self.charged {
             self.out.steps.push(Step::Parent { first });
         }
-        let above = self.stage.tree.node(directory).dir;
-        let Node { dir, slot, .. } = *self.stage.tree.node(above);
+        let above = self.walker.tree.node(directory).dir;
+        let Node { dir, slot, .. } = *self.walker.tree.node(above);
         (self.walked.dir, self.walked.slot, self.walked.last_step) = (dir, slot, None);
         above
     }
@@ -398,7 +450,7 @@ impl tree::Names for Walking<'_> {
         (self.walked.node, self.walked.dir, self.walked.slot) = (dir, dir, slot);
         if self.charged {
             self.walked.last_step = Some(self.out.steps.len());
-            let directory = self.stage.tree.node(dir);
+            let directory = self.walker.tree.node(dir);
             let (page, entries) = (page_of(slot, directory.dirent_bytes), directory.entries);
             self.out.steps.push(Step::Lookup { dir, slot, page, entries, child, role: Role::Walk, first });
         } else if child != NodeId::NONE {
@@ -408,7 +460,7 @@ impl tree::Names for Walking<'_> {
     }
 
     fn what(&self, node: NodeId) -> What<'_> {
-        let tree = &self.stage.tree;
+        let tree = &self.walker.tree;
         match tree.node(node).kind {
             FileKind::Directory => What::Directory,
             // One whose target is not known is where the walk ends.
@@ -421,7 +473,7 @@ impl tree::Names for Walking<'_> {
         if self.must == Must::Nothing {
             return false;
         }
-        self.stage.tree.node_mut(node).kind = FileKind::Directory;
+        self.walker.tree.node_mut(node).kind = FileKind::Directory;
         self.walked.surprise = true;
         true
     }

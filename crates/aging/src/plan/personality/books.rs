@@ -1,6 +1,6 @@
 //! What was made, for the controller and for the fit.
 
-use super::engine::Prepared;
+use super::prepared::Prepared;
 use crate::DAY_NS;
 
 /// Classes of a histogram over powers of two, eight to each.
@@ -68,7 +68,7 @@ impl Books {
             bytes: vec![0; CLASSES],
             cohort: 0,
             lifetimes: vec![0; CLASSES],
-            files: s.stream.share / shares * s.stream.batch.mean.min(s.batch_limit()),
+            files: s.stream.share / shares * s.stream.batch.mean.min(s.batch_max),
             mean_bytes: s.size.mean_bytes(),
             lasting_share: 1.0 - s.life.share_below(43_200.0),
             mean_life_days: s.life.mean_s() / 86_400.0,

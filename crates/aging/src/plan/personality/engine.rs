@@ -7,11 +7,12 @@
 
 use super::books::Books;
 use super::population::{File, FileRef, Population};
-use super::spec::{Dies, Directories, Personality, Stream, Write};
+use super::prepared::Prepared;
+use super::spec::{Dies, Directories, Personality, Write};
 use super::time::{Clock, Curve};
 use super::tree::{Dir, Tree};
 use crate::format::Writer;
-use crate::model::{Lifetime, Quota, Rng, SizeModel, rng};
+use crate::model::{Rng, rng};
 use crate::plan::{PlanError, PlannedFor, Progress, go_on};
 use crate::{AgingOp, DAY_NS, NodeId, OpKind};
 use rand_distr::{Distribution as _, Poisson, StandardNormal};
@@ -31,9 +32,6 @@ const PASSING_MAX: f64 = 0.05;
 /// How often a short-lived file that finds no room is drawn again.
 const REDRAWS: u32 = 4;
 
-/// Strata of a stream's sizes.
-const STRATA: usize = 48;
-
 /// Files that live at least this long belong to the lasting population.
 const LASTING_S: f64 = 86_400.0;
 
@@ -43,31 +41,8 @@ const STEP_NS: u64 = 50_000;
 /// Pieces that a growing file is written in, at most.
 const PIECES_MAX: u64 = 256;
 
-/// The share of the capacity that one arrival of many files may take.
-const ARRIVAL_SHARE_MAX: f64 = 0.05;
-
 /// Files updated lately that each stream remembers.
 const HOT_FILES: usize = 64;
-
-/// A stream, ready to draw from.
-pub(super) struct Prepared {
-    pub(super) stream: Stream,
-    pub(super) size: SizeModel,
-    pub(super) life: Lifetime,
-    quota: Quota,
-    hot: Vec<FileRef>,
-    next_hot: usize,
-    /// Updates per file and day, by the pace asked for.
-    update_rate: f64,
-    batch_max: f64,
-}
-
-impl Prepared {
-    /// The most files that one arrival may bring.
-    pub(super) fn batch_limit(&self) -> f64 {
-        self.batch_max
-    }
-}
 
 /// Something that is to happen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -164,23 +139,8 @@ impl<'a> Engine<'a> {
         writer: &'a mut Writer,
     ) -> Engine<'a> {
         let mut rng = rng(seed);
-        let capacity = planned_for.capacity_bytes as f64;
-        let prepare = |stream: &Stream, rng: &mut Rng| {
-            let size = SizeModel::new(stream.size, stream.size.max_share * capacity);
-            let strata = size.strata(STRATA);
-            let mean = size.mean_bytes() + planned_for.block_bytes as f64 / 2.0;
-            Prepared {
-                life: Lifetime::new(&stream.lifetime, pace),
-                quota: Quota::new(strata, unit(rng)),
-                hot: Vec::new(),
-                next_hot: 0,
-                update_rate: stream.update.map_or(0.0, |u| u.per_file_per_day * pace),
-                batch_max: (capacity * ARRIVAL_SHARE_MAX / mean).max(1.0),
-                stream: stream.clone(),
-                size,
-            }
-        };
-        let streams: Vec<Prepared> = personality.stream.iter().map(|s| prepare(s, &mut rng)).collect();
+        let streams: Vec<Prepared> =
+            personality.stream.iter().map(|s| Prepared::new(s, planned_for, pace, &mut rng)).collect();
         let mut sum = 0.0;
         let shares = personality
             .stream

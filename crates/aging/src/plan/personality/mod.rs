@@ -7,6 +7,7 @@ mod books;
 pub mod builtin;
 mod engine;
 mod population;
+mod prepared;
 mod quality;
 mod rate;
 pub mod spec;

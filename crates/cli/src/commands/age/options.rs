@@ -1,7 +1,8 @@
 //! The arguments of `fsage age`, and what they come to.
 
+use super::job::Job;
+use super::kept;
 use super::like::Like;
-use super::{Job, kept};
 use crate::{failure, output, target, values};
 use aging::age::{AgeError, AgeOptions, DataMode, Every, OnFull, Place, Room, SessionState, State, identity};
 use aging::format::Reader;

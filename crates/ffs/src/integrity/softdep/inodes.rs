@@ -1,7 +1,6 @@
 //! What is known of inodes (`inodedep`, `indirdep`).
 
-use super::records::Waiters;
-use super::table::Number;
+use super::record::{Number, Waiters};
 use crate::format::{NDADDR, NIADDR};
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;

@@ -6,7 +6,7 @@
 //! are described in [`crate::log::notes`], and what is done by them after a crash in `log::recover`. McKusick and
 //! Roberson, BSDCan 2010.
 
-use super::records::Key;
+use super::record::Key;
 use crate::Ffs;
 use crate::format::{DIRBLKSIZ, FragAddr, ROOT_INO};
 use crate::integrity::LogCounts;

@@ -18,12 +18,13 @@
 //! `allocdirect`, `allocindir`, `indirdep`, `freefrag`, `freeblks`, `freefile`, `pagedep`, `diradd`, `mkdir`, `dirrem`,
 //! `newdirblk`.
 
+mod deps;
 mod inodes;
 mod journal;
 mod names;
 mod pages;
 mod push;
-mod records;
+mod record;
 mod space;
 mod table;
 mod undo;
@@ -31,10 +32,10 @@ mod undo;
 use super::{Mode, NoOrder};
 use crate::Ffs;
 use crate::format::FragAddr;
+pub(crate) use deps::Deps;
 use kernel::program::IoId;
 use kernel::{BlockId, Cx, Durability, Ino, Pbn};
 use posix::Errno;
-pub(crate) use records::Deps;
 use ufs::live::{CutIndirects, Freed, Name, Piece};
 
 /// Records for each inode that the machine keeps in memory. BSD's `max_softdeps` was eight times `desiredvnodes` in

@@ -1,7 +1,6 @@
 //! Changes of directories: what a name waits for, and which links are dropped when one is gone from the disk.
 
-use super::records::{Change, Entry, Key, Kind};
-use super::table::Number;
+use super::record::{Change, Entry, Key, Kind, Number};
 use crate::Ffs;
 use crate::format::{DIRBLKSIZ, FileType};
 use crate::planted::Bug;

@@ -1,7 +1,6 @@
 //! Changes of directories by chunk and by name (`pagedep`).
 
-use super::records::Entry;
-use super::table::Number;
+use super::record::{Entry, Number};
 use rustc_hash::{FxHashMap, FxHasher};
 use smallvec::SmallVec;
 use std::collections::BTreeMap;

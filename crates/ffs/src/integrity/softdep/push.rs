@@ -3,8 +3,7 @@
 //! A program waits for each of these writes before it goes on, so that what follows in it can take them as done.
 //! Whoever writes or takes a block meanwhile waits for them too (`assumed`).
 
-use super::records::{Key, Kind};
-use super::table::Number;
+use super::record::{Key, Kind, Number};
 use super::undo::HoldsBack;
 use crate::Ffs;
 use crate::format::ROOT_INO;

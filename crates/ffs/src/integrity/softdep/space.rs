@@ -1,6 +1,7 @@
 //! Pointers and space: what a new pointer waits for, and when what was given up is free.
 
-use super::records::{Key, Keys, Kind, Placed, Work};
+use super::deps::Work;
+use super::record::{Key, Keys, Kind, Placed};
 use crate::Ffs;
 use crate::format::{FragAddr, NDADDR};
 use crate::planted::Bug;

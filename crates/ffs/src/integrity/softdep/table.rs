@@ -1,12 +1,7 @@
 //! Records by number.
 
-use super::records::{Kind, Placed, Record, State};
+use super::record::{Kind, Number, Placed, Record, State};
 use slotmap::SlotMap;
-
-slotmap::new_key_type! {
-    /// A record's number: where it is. It is not used again; a later one need not be greater.
-    pub(super) struct Number;
-}
 
 /// All records.
 #[derive(Clone, Debug, Default)]

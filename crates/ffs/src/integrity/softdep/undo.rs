@@ -2,9 +2,10 @@
 //!
 //! Memory keeps everything, and the block is changed again when its write is complete: that is all of the redo.
 
+use super::deps::Deps;
 use super::inodes::InodeDep;
-use super::records::{Change, Deps, Entry, Key, Keys, Placed, Record, State};
-use super::table::{Number, Table};
+use super::record::{Change, Entry, Key, Keys, Number, Placed, Record, State};
+use super::table::Table;
 use crate::Ffs;
 use crate::format::{DIRBLKSIZ, Dinode, Disk as _, NDADDR, Version, fresh_chunk, insert, parse_chunk};
 use crate::volume::encode::Place;

@@ -32,13 +32,13 @@ impl Preprocess {
         transfer: Transfer,
     ) {
         let end = offset.saturating_add(len_bytes);
-        if end > self.tree.node(node).size_bytes {
+        if end > self.walker.tree.node(node).size_bytes {
             // The file was longer than we knew: its length was unknown, or someone untraced wrote it.
-            call.surprise |= self.tree.node(node).size_bytes > 0;
-            self.tree.node_mut(node).size_bytes = end;
+            call.surprise |= self.walker.tree.node(node).size_bytes > 0;
+            self.walker.tree.node_mut(node).size_bytes = end;
         }
-        let size_bytes = self.tree.node(node).size_bytes;
-        let hole_bytes = len_bytes - self.tree.data_in(node, offset, len_bytes).min(len_bytes);
+        let size_bytes = self.walker.tree.node(node).size_bytes;
+        let hole_bytes = len_bytes - self.walker.tree.data_in(node, offset, len_bytes).min(len_bytes);
         out.steps.push(Step::Read { node, offset, len_bytes, size_bytes, hole_bytes, direct, transfer });
     }
 
@@ -53,7 +53,7 @@ impl Preprocess {
         let append = flags & flag::APPEND != 0;
         let offset = match event.offset() {
             Some(offset) => offset.min(BYTES_MAX),
-            None if append => self.tree.node(node).size_bytes,
+            None if append => self.walker.tree.node(node).size_bytes,
             None => self.position(event.ofd(), None),
         };
         let stable = if flags & flag::SYNC != 0 {
@@ -83,10 +83,10 @@ impl Preprocess {
         transfer: Transfer,
         stable: Stable,
     ) {
-        let size_bytes = self.tree.node(node).size_bytes;
-        let holds = |at: u64| self.tree.data_in(node, at / BLOCK_BYTES * BLOCK_BYTES, BLOCK_BYTES) > 0;
+        let size_bytes = self.walker.tree.node(node).size_bytes;
+        let holds = |at: u64| self.walker.tree.data_in(node, at / BLOCK_BYTES * BLOCK_BYTES, BLOCK_BYTES) > 0;
         let (head_holds, tail_holds) = (holds(offset), holds(offset.saturating_add(len_bytes)));
-        let new_bytes = self.tree.write_range(node, offset, len_bytes, BLOCK_BYTES);
+        let new_bytes = self.walker.tree.write_range(node, offset, len_bytes, BLOCK_BYTES);
         out.steps.push(Step::Write {
             node,
             offset,
@@ -116,10 +116,10 @@ impl Preprocess {
             call.status = Status::Unidentified;
             return;
         }
-        call.dir = self.tree.node(call.node).dir;
+        call.dir = self.walker.tree.node(call.node).dir;
         let reflink = event.head.flags & flag::SHARED != 0 && event.head.ret == 0;
         let len_bytes = match (reflink, from) {
-            (true, Some(from)) => event.req_bytes().unwrap_or(self.tree.node(from).size_bytes).min(BYTES_MAX),
+            (true, Some(from)) => event.req_bytes().unwrap_or(self.walker.tree.node(from).size_bytes).min(BYTES_MAX),
             _ => transferred(event),
         };
         if len_bytes == 0 {
@@ -136,7 +136,7 @@ impl Preprocess {
             (Some(from), Some(_)) => {
                 // As vfs_copy_file_range has it: whole blocks, but for the end of the source.
                 let whole = |bytes: u64| bytes.is_multiple_of(BLOCK_BYTES);
-                let to_the_end = from_offset.saturating_add(len_bytes) >= self.tree.node(from).size_bytes;
+                let to_the_end = from_offset.saturating_add(len_bytes) >= self.walker.tree.node(from).size_bytes;
                 let blocks = whole(from_offset) && whole(to_offset) && (whole(len_bytes) || to_the_end);
                 let transfer = if blocks { Transfer::Blocks } else { Transfer::Bytes };
                 out.steps.push(Step::Copy { from, len_bytes, transfer });
@@ -149,7 +149,7 @@ impl Preprocess {
         }
         if let Some(to) = to {
             if reflink {
-                self.tree.write_range(to, to_offset, len_bytes, BLOCK_BYTES);
+                self.walker.tree.write_range(to, to_offset, len_bytes, BLOCK_BYTES);
                 out.steps.push(Step::Allocate { node: to, grew: true });
             } else {
                 self.write_step(out, to, to_offset, len_bytes, false, transfer, Stable::No);
@@ -201,7 +201,7 @@ impl Preprocess {
         let Some(node) = self.file_of(event.ofd(), event.path(), batch, out, call) else { return };
         let returned = transferred(event);
         let listed = event.ofd().and_then(|ofd| self.files.get(&ofd)).map_or(0, |f| f.listed_bytes);
-        let directory = self.tree.node(node);
+        let directory = self.walker.tree.node(node);
         // The directory may be larger than we know of: without a snapshot the trace is all there is.
         let total_bytes = directory.dirent_bytes.max(listed + returned);
         let known = u64::from(directory.entries);
@@ -226,7 +226,7 @@ impl Preprocess {
             out.steps.push(Step::Call(Class::FsyncClean));
             return;
         }
-        let directory = self.tree.node(node).kind == FileKind::Directory;
+        let directory = self.walker.tree.node(node).kind == FileKind::Directory;
         out.steps.push(match event.call {
             // Where a trace does not say what was asked for, it was waited for.
             Call::SyncRange { how, .. } => {
@@ -241,15 +241,15 @@ impl Preprocess {
     pub(super) fn dont_need(&self, range: &Range, node: NodeId) -> Step {
         let (offset, len) = (range.offset.unwrap_or(0), range.bytes.unwrap_or(0));
         let end = if len == 0 { u64::MAX } else { offset.saturating_add(len) };
-        let last = if end >= self.tree.node(node).size_bytes { u64::MAX } else { end / PAGE_BYTES };
+        let last = if end >= self.walker.tree.node(node).size_bytes { u64::MAX } else { end / PAGE_BYTES };
         Step::DontNeed { node, first_page: offset.div_ceil(PAGE_BYTES), end_page: last }
     }
 
     /// Sets a file's length.
     pub(super) fn cut(&mut self, node: NodeId, to_bytes: u64, opened: bool) -> Step {
-        let from_bytes = self.tree.node(node).size_bytes;
-        let freed_bytes = self.tree.data_in(node, to_bytes, from_bytes.saturating_sub(to_bytes));
-        self.tree.set_size(node, to_bytes, BLOCK_BYTES);
+        let from_bytes = self.walker.tree.node(node).size_bytes;
+        let freed_bytes = self.walker.tree.data_in(node, to_bytes, from_bytes.saturating_sub(to_bytes));
+        self.walker.tree.set_size(node, to_bytes, BLOCK_BYTES);
         Step::Truncate { node, from_bytes, to_bytes, freed_bytes, opened }
     }
 
@@ -269,7 +269,7 @@ impl Preprocess {
             out.steps.push(Step::Call(Class::Fstat));
             return;
         }
-        let from_bytes = self.tree.node(node).size_bytes;
+        let from_bytes = self.walker.tree.node(node).size_bytes;
         let Call::Fallocate(range) = &event.call else {
             out.steps.push(self.cut(node, bytes, false));
             return;
@@ -281,16 +281,16 @@ impl Preprocess {
         let mode = event.head.flags >> flag::SUB_SHIFT;
         let offset = range.offset.unwrap_or(0).min(BYTES_MAX);
         if mode & PUNCH_HOLE != 0 {
-            let freed = self.tree.data_in(node, offset, bytes);
+            let freed = self.walker.tree.data_in(node, offset, bytes);
             out.steps.push(Step::CallAt(Class::TruncateCached, freed));
-            self.tree.punch(node, offset, bytes, BLOCK_BYTES);
+            self.walker.tree.punch(node, offset, bytes, BLOCK_BYTES);
             out.steps.push(Step::Allocate { node, grew: true });
         } else if mode & COLLAPSE_RANGE != 0 {
             out.steps.push(Step::CallAt(Class::TruncateCached, bytes));
-            self.tree.node_mut(node).size_bytes = from_bytes.saturating_sub(bytes);
+            self.walker.tree.node_mut(node).size_bytes = from_bytes.saturating_sub(bytes);
             out.steps.push(Step::Allocate { node, grew: true });
         } else {
-            let new = self.tree.allocate(node, offset, bytes, mode & KEEP_SIZE != 0, BLOCK_BYTES);
+            let new = self.walker.tree.allocate(node, offset, bytes, mode & KEEP_SIZE != 0, BLOCK_BYTES);
             out.steps.push(Step::CallAt(Class::Fallocate, new));
             out.steps.push(Step::Allocate { node, grew: new > 0 });
         }

@@ -15,7 +15,7 @@ impl Preprocess {
         let node = match ofd.and_then(|ofd| self.files.get(&ofd)) {
             Some(file) => Some(file.node),
             None => path.map(|path| {
-                let node = self.silent(out, batch, path, FileKind::File, 0);
+                let node = self.walker.silent(out, batch, path, FileKind::File, 0);
                 if let Some(ofd) = ofd {
                     self.install(ofd, node, 0);
                 }
@@ -25,7 +25,7 @@ impl Preprocess {
         match node {
             Some(node) => {
                 call.node = node;
-                let record = self.tree.node(node);
+                let record = self.walker.tree.node(node);
                 call.dir = if record.kind == FileKind::Directory { node } else { record.dir };
             }
             None => call.status = Status::Unidentified,
@@ -35,10 +35,10 @@ impl Preprocess {
 
     pub(super) fn install(&mut self, ofd: OfdId, node: NodeId, flags: u32) {
         let file = OpenFile { node, flags, written: false, position: 0, listed_bytes: 0 };
-        self.tree.node_mut(node).opens += 1;
+        self.walker.tree.node_mut(node).opens += 1;
         if let Some(old) = self.files.insert(ofd, file) {
             // Never re-used within a trace; if it is all the same, the old one is closed.
-            let node = self.tree.node_mut(old.node);
+            let node = self.walker.tree.node_mut(old.node);
             node.opens = node.opens.saturating_sub(1);
         }
     }
@@ -52,12 +52,12 @@ impl Preprocess {
         let kind = if has(flag::DIRECTORY | flag::TMPFILE) { FileKind::Directory } else { FileKind::File };
         let must =
             if has(flag::CREATE) && !has(flag::TMPFILE) { Must::Parents } else { Must::All(kind, size_before(event)) };
-        let walked = self.walk(out, batch, path, event.caller_dir(), self.follows(event), must);
+        let walked = self.walker.walk(out, batch, path, event.caller_dir(), self.follows(event), must);
         self.note(call, &walked);
         let mut node = walked.node;
         if has(flag::TMPFILE) {
-            node = self.tree.new_node(FileKind::File, 0);
-            self.tree.node_mut(node).dir = walked.node;
+            node = self.walker.tree.new_node(FileKind::File, 0);
+            self.walker.tree.node_mut(node).dir = walked.node;
             out.steps.push(Step::Call(Class::Create));
             out.steps.push(Step::Made { dir: walked.node, slot: SlotId::NONE, node, directory: false });
             call.node = node;
@@ -71,7 +71,7 @@ impl Preprocess {
             return;
         } else {
             call.surprise |= has(flag::CREATE) && has(flag::EXCL);
-            let directory = self.tree.node(node).kind == FileKind::Directory;
+            let directory = self.walker.tree.node(node).kind == FileKind::Directory;
             out.steps.push(Step::Call(if directory { Class::OpenDir } else { Class::Open }));
             if has(flag::TRUNC) && !directory {
                 out.steps.push(self.cut(node, 0, true));
@@ -91,7 +91,7 @@ impl Preprocess {
             return;
         };
         call.node = file.node;
-        call.dir = self.tree.node(file.node).dir;
+        call.dir = self.walker.tree.node(file.node).dir;
         let last = event.head.flags & flag::LAST != 0;
         let written = last && file.written;
         let implied = event.head.flags & flag::IMPLIED != 0;
@@ -100,7 +100,7 @@ impl Preprocess {
         }
         if last && let Some(ofd) = event.ofd() {
             self.files.remove(&ofd);
-            let node = self.tree.node_mut(file.node);
+            let node = self.walker.tree.node_mut(file.node);
             node.opens = node.opens.saturating_sub(1);
             self.reap(out, file.node, !implied);
         }
@@ -108,7 +108,7 @@ impl Preprocess {
 
     pub(super) fn reap(&mut self, out: &mut Annotated, node: NodeId, on_close: bool) {
         let mut forgotten = Vec::new();
-        let gone = self.tree.reap(node, &mut forgotten);
+        let gone = self.walker.tree.reap(node, &mut forgotten);
         out.steps.extend(forgotten.into_iter().map(|slot| Step::Forgotten { slot }));
         if let Some(gone) = gone {
             out.steps.push(Step::Freed { node, size_bytes: gone.size_bytes, on_close });

@@ -28,12 +28,12 @@ impl Preprocess {
             call.surprise = true;
             return;
         }
-        let record = *self.tree.node(walked.node);
+        let record = *self.walker.tree.node(walked.node);
         let (last, open) = (record.links <= 1 && record.opens == 0, record.opens > 0);
         let size_bytes = if record.links <= 1 { record.size_bytes } else { 0 };
-        self.tree.detach(walked.slot);
+        self.walker.tree.detach(walked.slot);
         if record.kind != FileKind::File {
-            self.directory_epoch += 1;
+            self.walker.directory_epoch += 1;
         }
         let change = Change::Removed(walked.dir);
         let next = std::mem::replace(&mut self.changed, change) == change;
@@ -60,9 +60,9 @@ impl Preprocess {
         }
         self.changed = Change::Other;
         out.steps.push(Step::Call(Class::Rmdir));
-        call.surprise |= self.tree.node(walked.node).entries > 0;
-        self.tree.detach(walked.slot);
-        self.directory_epoch += 1;
+        call.surprise |= self.walker.tree.node(walked.node).entries > 0;
+        self.walker.tree.detach(walked.slot);
+        self.walker.directory_epoch += 1;
         out.steps.push(Step::RemovedDirectory { dir: walked.dir, slot: walked.slot });
         self.reap(out, walked.node, false);
     }
@@ -82,23 +82,23 @@ impl Preprocess {
         if walked.end == End::Found {
             // The trace made what we think is there: whoever removed it was not traced.
             call.surprise = true;
-            self.tree.detach(walked.slot);
+            self.walker.tree.detach(walked.slot);
             self.reap(out, walked.node, false);
-            self.directory_epoch += 1;
+            self.walker.directory_epoch += 1;
         }
         let node = self.make_at(out, &walked, kind, class);
         call.node = node;
         if let Call::Symlink { target: Some(target), .. } = event.call {
             let target = batch.paths.get(target);
-            self.tree.node_mut(node).size_bytes = target.len() as u64;
-            self.tree.set_link_target(node, target);
+            self.walker.tree.node_mut(node).size_bytes = target.len() as u64;
+            self.walker.tree.set_link_target(node, target);
         }
     }
 
     /// Makes a file at the absent end of a walk.
     pub(super) fn make_at(&mut self, out: &mut Annotated, walked: &Walked, kind: FileKind, class: Class) -> NodeId {
         self.set_role(out, walked, Role::Makes);
-        let node = self.add(walked.slot, kind, 0);
+        let node = self.walker.add(walked.slot, kind, 0);
         let change = Change::Made(walked.dir);
         let next = std::mem::replace(&mut self.changed, change) == change;
         let class = match class {
@@ -115,7 +115,7 @@ impl Preprocess {
     pub(super) fn rename(&mut self, event: &Event, batch: &Batch, out: &mut Annotated, call: &mut CallNote) {
         let Some((from, to)) = self.walk_two(event, batch, out, call) else { return };
         self.changed = Change::Other;
-        let moved = self.tree.slot(from.slot).node;
+        let moved = self.walker.tree.slot(from.slot).node;
         if to.end == End::Found && to.node == moved {
             // One file, by one name or two: POSIX says that nothing happens, and so does Linux of an exchange.
             out.steps.push(Step::Call(Class::Access));
@@ -123,10 +123,10 @@ impl Preprocess {
         }
         if event.head.flags & flag::EXCHANGE != 0 && to.end == End::Found && to.slot != SlotId::NONE {
             out.steps.push(Step::Call(Class::Rename));
-            let (a, b) = (self.tree.detach(from.slot), self.tree.detach(to.slot));
-            self.tree.attach(from.slot, b);
-            self.tree.attach(to.slot, a);
-            self.directory_epoch += 1;
+            let (a, b) = (self.walker.tree.detach(from.slot), self.walker.tree.detach(to.slot));
+            self.walker.tree.attach(from.slot, b);
+            self.walker.tree.attach(to.slot, a);
+            self.walker.directory_epoch += 1;
             out.steps.push(Step::Exchanged { from_dir: from.dir, to_dir: to.dir });
             return;
         }
@@ -136,25 +136,25 @@ impl Preprocess {
         // link.
         let mut class = Class::Rename;
         if over != NodeId::NONE {
-            let record = *self.tree.node(over);
+            let record = *self.walker.tree.node(over);
             over_last = record.links <= 1 && record.opens == 0;
             over_bytes = if over_last { record.size_bytes } else { 0 };
             if record.links <= 1 {
                 class = Class::RenameOver;
             }
-            self.tree.detach(to.slot);
+            self.walker.tree.detach(to.slot);
         } else {
             self.set_role(out, &to, Role::Makes);
         }
         out.steps.push(Step::Call(class));
-        self.tree.detach(from.slot);
-        self.tree.attach(to.slot, moved);
-        if self.tree.node(moved).kind == FileKind::Directory {
-            self.tree.node_mut(moved).report = u32::MAX;
+        self.walker.tree.detach(from.slot);
+        self.walker.tree.attach(to.slot, moved);
+        if self.walker.tree.node(moved).kind == FileKind::Directory {
+            self.walker.tree.node_mut(moved).report = u32::MAX;
         }
-        let is_file = |id: NodeId| id == NodeId::NONE || self.tree.node(id).kind == FileKind::File;
+        let is_file = |id: NodeId| id == NodeId::NONE || self.walker.tree.node(id).kind == FileKind::File;
         if !is_file(moved) || !is_file(over) {
-            self.directory_epoch += 1;
+            self.walker.directory_epoch += 1;
         }
         call.node = moved;
         out.steps.push(Step::Renamed {
@@ -185,15 +185,15 @@ impl Preprocess {
         };
         if to.end == End::Found {
             call.surprise = true;
-            self.tree.detach(to.slot);
+            self.walker.tree.detach(to.slot);
             self.reap(out, to.node, false);
-            self.directory_epoch += 1;
+            self.walker.directory_epoch += 1;
         } else {
             self.set_role(out, &to, Role::Makes);
         }
         self.changed = Change::Other;
         out.steps.push(Step::Call(Class::Link));
-        self.tree.attach(to.slot, from);
+        self.walker.tree.attach(to.slot, from);
         call.node = from;
         out.steps.push(Step::Linked { dir: to.dir, slot: to.slot, node: from });
     }
@@ -212,7 +212,7 @@ impl Preprocess {
             call.status = Status::Unidentified;
             return None;
         };
-        let walked = self.walk(out, batch, path, event.caller_dir(), follow, must);
+        let walked = self.walker.walk(out, batch, path, event.caller_dir(), follow, must);
         self.note(call, &walked);
         if walked.end == End::Broken {
             call.surprise = true;
@@ -257,7 +257,7 @@ impl Preprocess {
             call.status = Status::Unidentified;
             return None;
         };
-        let to = self.walk(out, batch, path2, event.caller_dir2(), false, Must::Parents);
+        let to = self.walker.walk(out, batch, path2, event.caller_dir2(), false, Must::Parents);
         self.note(call, &to);
         call.dir = to.dir;
         if to.slot == SlotId::NONE || to.end == End::Broken {

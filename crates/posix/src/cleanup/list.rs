@@ -1,0 +1,131 @@
+//! The list of what this process has made, in memory and in its journal.
+
+use super::journal;
+use super::resource::{Removal, Resource};
+use crate::mounts::MountEntry;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+/// One thing in the list.
+struct Listed {
+    id: u64,
+    resource: Resource,
+    /// On a directory that is ours, while it is: a sweep that cannot see this process (in a container, say) sees the
+    /// lock.
+    _lock: Option<OwnedFd>,
+}
+
+static NEXT: AtomicU64 = AtomicU64::new(0);
+static LIST: Mutex<Vec<Listed>> = Mutex::new(Vec::new());
+
+fn list() -> std::sync::MutexGuard<'static, Vec<Listed>> {
+    LIST.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// An entry in the list; removes what it stands for when it is dropped.
+#[derive(Debug)]
+pub(crate) struct Entry {
+    id: u64,
+}
+
+impl Entry {
+    /// Enters a thing that is about to be made.
+    pub(crate) fn new(resource: Resource) -> Entry {
+        let id = NEXT.fetch_add(1, Ordering::Relaxed);
+        let mut list = list();
+        list.push(Listed { id, resource, _lock: None });
+        journal::write(list.iter().map(|listed| &listed.resource));
+        Entry { id }
+    }
+
+    /// Notes the inode number of what has just been made.
+    pub(crate) fn made(&self, ino: u64) {
+        self.identified(Some(ino), None);
+    }
+
+    /// Another of ours has the name now, or will have it.
+    pub(super) fn was_replaced(&self) {
+        self.identified(None, None);
+    }
+
+    /// Notes which one it is, and keeps a directory's lock as long as it is in the list.
+    pub(super) fn identified(&self, ino: Option<u64>, lock: Option<OwnedFd>) {
+        let mut list = list();
+        if let Some(listed) = list.iter_mut().find(|listed| listed.id == self.id) {
+            match &mut listed.resource {
+                Resource::Directory { ino: known, .. } | Resource::File { ino: known, .. } => *known = ino,
+                Resource::Mount { .. } | Resource::Served { .. } => {}
+            }
+            listed._lock = lock.or(listed._lock.take());
+        }
+        journal::write(list.iter().map(|listed| &listed.resource));
+    }
+
+    /// Notes what has just been mounted: from now on nothing else at that place is taken for it.
+    pub(super) fn mounted(&self, mount: MountEntry) {
+        let mut list = list();
+        if let Some(listed) = list.iter_mut().find(|listed| listed.id == self.id)
+            && let Resource::Served { device, fs_type, .. } = &mut listed.resource
+            && *fs_type == mount.fs_type
+        {
+            *device = Some(mount.device_number);
+        }
+        journal::write(list.iter().map(|listed| &listed.resource));
+    }
+
+    /// Removes the thing now, and says how that went.
+    pub(crate) fn remove(self) -> io::Result<()> {
+        let result = remove_entry(self.id);
+        std::mem::forget(self);
+        result
+    }
+
+    /// Strikes the entry off without removing anything: the thing is gone already, or is to be kept.
+    pub(crate) fn forget(self) {
+        take(self.id);
+        std::mem::forget(self);
+    }
+}
+
+impl Drop for Entry {
+    fn drop(&mut self) {
+        if let Err(error) = remove_entry(self.id) {
+            crate::notice::tell(&format!("cannot clean up: {error}"));
+        }
+    }
+}
+
+fn take(id: u64) {
+    let mut list = list();
+    list.retain(|listed| listed.id != id);
+    journal::write(list.iter().map(|listed| &listed.resource));
+}
+
+/// Removes the thing first and strikes it off afterwards, so that a process killed in between leaves its entry. What
+/// could not be removed stays in the list, and so in the journal: a later run finds it there.
+fn remove_entry(id: u64) -> io::Result<()> {
+    let found = list().iter().find(|listed| listed.id == id).map(|listed| listed.resource.clone());
+    let Some(resource) = found else { return Ok(()) };
+    let removal = resource.remove()?;
+    take(id);
+    match removal {
+        Removal::Gone => Ok(()),
+        Removal::NotOurs(why) => Err(io::Error::other(why)),
+    }
+}
+
+/// Removes everything in the list, the youngest first, and says in words what could not be removed. For the end
+/// of a process that cannot unwind.
+pub fn release_all() -> Vec<String> {
+    let (mut troubles, mut tried) = (Vec::new(), Vec::new());
+    loop {
+        let next = list().iter().rev().map(|listed| listed.id).find(|id| !tried.contains(id));
+        let Some(id) = next else { return troubles };
+        tried.push(id);
+        if let Err(error) = remove_entry(id) {
+            troubles.push(format!("cannot clean up: {error}"));
+        }
+    }
+}

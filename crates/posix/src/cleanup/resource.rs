@@ -1,0 +1,183 @@
+//! What may be left behind, and how each kind of it is removed.
+
+use super::names::{growing_name, is_private_name};
+use super::path_text;
+use crate::mounts::{MountEntry, mounts};
+use crate::remove::remove_tree;
+use rustix::fs::{self, OFlags};
+use rustix::mount::{UnmountFlags, unmount};
+use serde::{Deserialize, Serialize};
+use std::io;
+use std::os::fd::AsFd as _;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// Something that must not be left behind.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", tag = "what")]
+pub(crate) enum Resource {
+    /// A private directory with everything in it.
+    Directory {
+        #[serde(with = "path_text")]
+        path: PathBuf,
+        /// Its inode number; `None` until it has been made.
+        ino: Option<u64>,
+    },
+    /// A file that has not taken its place.
+    File {
+        #[serde(with = "path_text")]
+        path: PathBuf,
+        /// Its inode number; `None` until it has been made.
+        ino: Option<u64>,
+    },
+    /// A file system that this process serves (FUSE), mounted where somebody asked for it.
+    Served {
+        #[serde(with = "path_text")]
+        point: PathBuf,
+        /// The type of mount.
+        fs_type: String,
+        /// Its device number, `major:minor`; `None` until it has been made.
+        device: Option<String>,
+    },
+    /// A mount on a directory inside a private directory.
+    Mount {
+        #[serde(with = "path_text")]
+        point: PathBuf,
+    },
+}
+
+/// What came of removing something.
+#[derive(Debug)]
+pub(super) enum Removal {
+    /// It is gone, or was before.
+    Gone,
+    /// What has its name is not what we made, and is left alone; why. There is nothing to be tried again.
+    NotOurs(String),
+}
+
+impl Resource {
+    /// Removes it if it is there and is what we made.
+    pub(super) fn remove(&self) -> io::Result<Removal> {
+        match self {
+            Resource::Directory { path, ino } => remove_private(path, *ino),
+            Resource::File { path, ino } => remove_file(path, *ino),
+            Resource::Mount { point } => unmount_ours(point),
+            Resource::Served { point, fs_type, device } => remove_served(point, fs_type, device.as_deref()),
+        }
+    }
+}
+
+/// What is mounted on a directory, seen last.
+pub(super) fn top_at(point: &Path) -> Option<MountEntry> {
+    mounts().into_iter().rev().find(|mount| mount.point == point)
+}
+
+/// What is mounted on a directory, if it is of this type.
+pub fn served_at(point: &Path, fs_type: &str) -> Option<MountEntry> {
+    top_at(point).filter(|mount| mount.fs_type == fs_type)
+}
+
+/// Unmounts what a process serves: as root by ourselves, otherwise through the system's `fusermount3`.
+///
+/// # Errors
+/// It is in use (`ResourceBusy`), unless `lazily`; or those of umount2(2) and of running that program.
+pub fn unmount_served(point: &Path, lazily: bool) -> io::Result<()> {
+    let flags = if lazily { UnmountFlags::NOFOLLOW | UnmountFlags::DETACH } else { UnmountFlags::NOFOLLOW };
+    match unmount(point, flags) {
+        Ok(()) => return Ok(()),
+        Err(rustix::io::Errno::PERM) => {}
+        Err(error) => return Err(error.into()),
+    }
+    let mut command = std::process::Command::new("fusermount3");
+    command.arg("-u").args(lazily.then_some("-z")).arg("--").arg(point);
+    let output = command.stdin(std::process::Stdio::null()).output().map_err(|error| {
+        io::Error::new(error.kind(), format!("fusermount3, which unmounts for ordinary users: {error} (package fuse3)"))
+    })?;
+    if output.status.success() {
+        return Ok(());
+    }
+    let said = String::from_utf8_lossy(&output.stderr).trim().to_owned();
+    let kind = if said.contains("busy") { io::ErrorKind::ResourceBusy } else { io::ErrorKind::Other };
+    Err(io::Error::new(kind, said))
+}
+
+/// Unmounts what this process serves, or one served that was killed.
+fn remove_served(point: &Path, fs_type: &str, device: Option<&str>) -> io::Result<Removal> {
+    let Some(mount) = top_at(point) else { return Ok(Removal::Gone) };
+    if mount.fs_type != fs_type || device.is_some_and(|device| device != mount.device_number) {
+        return Ok(Removal::Gone);
+    }
+    match unmount_served(point, false) {
+        Ok(()) => Ok(Removal::Gone),
+        Err(error) if error.kind() == io::ErrorKind::ResourceBusy => {
+            unmount_served(point, true)?;
+            Ok(Removal::NotOurs(format!("{}: still in use, unmounted lazily", point.display())))
+        }
+        Err(error) => Err(io::Error::new(error.kind(), format!("{}: {error}", point.display()))),
+    }
+}
+
+fn remove_file(path: &Path, ino: Option<u64>) -> io::Result<Removal> {
+    let because = |why: &str| Ok(Removal::NotOurs(format!("{}: left alone, as {why}", path.display())));
+    if !crate::temporary::is_temporary_name(path) {
+        return because("it is not a file that fsage was about to put in its place");
+    }
+    let stat = match fs::lstat(path) {
+        Err(rustix::io::Errno::NOENT) => return Ok(Removal::Gone),
+        other => other?,
+    };
+    let regular = fs::FileType::from_raw_mode(stat.st_mode) == fs::FileType::RegularFile;
+    if !regular || ino.is_some_and(|ino| ino != stat.st_ino) || stat.st_uid != rustix::process::geteuid().as_raw() {
+        return because("another file has taken its name");
+    }
+    std::fs::remove_file(path).map(|()| Removal::Gone)
+}
+
+fn remove_private(path: &Path, ino: Option<u64>) -> io::Result<Removal> {
+    let because = |why: &str| Ok(Removal::NotOurs(format!("{}: left alone, as {why}", path.display())));
+    let is_ours = is_private_name(path) || path.file_name().is_some_and(|name| growing_name(name).is_some());
+    let (Some(parent), Some(name), true) = (path.parent(), path.file_name(), is_ours) else {
+        return because("it is not a private directory of fsage");
+    };
+    let parent = match fs::open(parent, OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, fs::Mode::empty()) {
+        Err(rustix::io::Errno::NOENT) => return Ok(Removal::Gone),
+        other => other?,
+    };
+    let stat = match fs::statat(&parent, name, fs::AtFlags::SYMLINK_NOFOLLOW) {
+        Err(rustix::io::Errno::NOENT) => return Ok(Removal::Gone),
+        other => other?,
+    };
+    if ino.is_some_and(|ino| ino != stat.st_ino) || stat.st_uid != rustix::process::geteuid().as_raw() {
+        return because("another directory has taken its name");
+    }
+    let removed = remove_tree(parent.as_fd(), Path::new(name));
+    removed
+        .map(|()| Removal::Gone)
+        .map_err(|error| io::Error::new(error.kind(), format!("{}: cannot be removed: {error}", path.display())))
+}
+
+/// Unmounts what is mounted directly inside a private directory. Tries for some seconds, as other programs look
+/// into new file systems; the last resort is a lazy unmount, which is reported.
+fn unmount_ours(point: &Path) -> io::Result<Removal> {
+    const ATTEMPTS: u32 = 30;
+    let mounted = || mounts().iter().any(|m| m.point == point);
+    if !mounted() {
+        return Ok(Removal::Gone);
+    }
+    if !point.parent().is_some_and(is_private_name) {
+        return Ok(Removal::NotOurs(format!("{}: not unmounted, as it is not a mount of fsage", point.display())));
+    }
+    for attempt in 0..ATTEMPTS {
+        match unmount(point, UnmountFlags::NOFOLLOW) {
+            Ok(()) | Err(rustix::io::Errno::INVAL) => return Ok(Removal::Gone),
+            Err(rustix::io::Errno::BUSY) if attempt + 1 < ATTEMPTS => std::thread::sleep(Duration::from_millis(100)),
+            Err(rustix::io::Errno::BUSY) => {}
+            Err(e) => return Err(io::Error::new(io::Error::from(e).kind(), format!("{}: {e}", point.display()))),
+        }
+    }
+    unmount(point, UnmountFlags::NOFOLLOW | UnmountFlags::DETACH)?;
+    Err(io::Error::new(
+        io::ErrorKind::ResourceBusy,
+        format!("{}: still in use, unmounted lazily: it goes when its last user ends", point.display()),
+    ))
+}

@@ -1,0 +1,42 @@
+//! Mounts that this process serves.
+
+use super::list::Entry;
+use super::resource::{Resource, top_at};
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// A mount that this process serves. It is unmounted when this is dropped, or by the next run if this one is killed.
+#[derive(Debug)]
+pub struct Served {
+    point: PathBuf,
+    entry: Option<Entry>,
+}
+
+impl Served {
+    /// Enters one that is about to be made.
+    pub fn new(point: &Path, fs_type: &str) -> Served {
+        let resource = Resource::Served { point: point.to_owned(), fs_type: fs_type.to_owned(), device: None };
+        Served { point: point.to_owned(), entry: Some(Entry::new(resource)) }
+    }
+
+    /// It is mounted: from now on nothing else at that place is taken for it.
+    pub fn made(&self) {
+        let (Some(entry), Some(mount)) = (&self.entry, top_at(&self.point)) else { return };
+        entry.mounted(mount);
+    }
+
+    /// It has not been mounted.
+    pub fn forget(mut self) {
+        if let Some(entry) = self.entry.take() {
+            entry.forget();
+        }
+    }
+
+    /// Unmounts it, if nobody else has.
+    ///
+    /// # Errors
+    /// Those of umount2(2); it is unmounted lazily where it is in use.
+    pub fn unmount(mut self) -> io::Result<()> {
+        self.entry.take().map_or(Ok(()), Entry::remove)
+    }
+}
