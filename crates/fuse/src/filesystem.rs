@@ -20,7 +20,8 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use ufs::FileType;
-use ufs::insert::{Insertable, Special};
+use ufs::Special;
+use ufs::insert::Insertable;
 
 /// How long the kernel may rely on names and attributes: nobody else changes them.
 const FOR_LONG: Duration = Duration::from_secs(24 * 3600);

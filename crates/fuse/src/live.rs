@@ -14,7 +14,8 @@ use rustc_hash::FxHashMap;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use ufs::DiskInode as _;
 use ufs::FileType;
-use ufs::insert::{Insertable, Special};
+use ufs::Special;
+use ufs::insert::Insertable;
 use ufs::live::operations;
 
 /// Inodes kept at hand beside those that the kernel knows.

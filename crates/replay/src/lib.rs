@@ -8,6 +8,7 @@
 //! Two passes over the trace, both streaming: `scan` finds out what must be there and how many calls overlap,
 //! `run` makes the calls. What may not live here: parsing, prediction, rendering.
 
+mod at_start;
 mod lane;
 mod observed;
 mod order;

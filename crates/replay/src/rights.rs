@@ -6,7 +6,7 @@
 //! where every one is searched, the file at the end. Either way the calls are refused again. Names that were refused to
 //! a call that makes or removes them are not looked at: what is missing there may be the right to write the directory.
 
-use super::scan::AtStart;
+use super::at_start::AtStart;
 use posix::{Errno, FileKind};
 use rustc_hash::{FxHashMap, FxHashSet};
 use trace::tree::{Node, Object, Tree, Walk, components};

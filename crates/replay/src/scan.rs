@@ -1,6 +1,7 @@
 //! The first pass over a trace: what must be there before it can run, and how many of its calls overlap.
 
 use super::ReplayError;
+use super::at_start::AtStart;
 use super::order::Order;
 use super::rights::{self, Refusals};
 use posix::{Errno, Fallocate, FileKind};
@@ -121,29 +122,6 @@ pub(super) fn scan(
         progress(scanner.scan.events)?;
     }
     Ok(scanner.finish(snapshot))
-}
-
-/// What the trace shows of an object.
-#[derive(Debug, Default)]
-pub(super) struct AtStart {
-    /// Whether it could be executed when the trace began: what the trace's first word on that says, `None` where it
-    /// says nothing.
-    pub(super) executable: Option<bool>,
-    /// Bytes of an attribute that was there when the trace began, as the trace's first word on the file's attributes
-    /// shows; `None` where it says nothing.
-    attribute_bytes: Option<u64>,
-    /// Whether the trace has set or removed an attribute, so that what it says from then on is not of the beginning.
-    attribute_changed: bool,
-    /// Whether the trace has changed its data.
-    changed: bool,
-    /// Whether its initial data must really be there: it is read, overwritten or freed.
-    needs_data: bool,
-    /// Whether a name was found, missed or made in it.
-    pub(super) searched: bool,
-    /// The rights that it was opened with.
-    pub(super) opened: u8,
-    /// The rights to it that the traced user did not have: bits as in a mode.
-    pub(super) lacks: u8,
 }
 
 struct Scanner {

@@ -6,6 +6,7 @@
 //! docs/formats.md has the columns.
 
 use crate::journal::Outcome;
+use crate::partition::hive;
 use crate::spec::{AxisValue, Spec};
 use crate::tasks::Tasks;
 use crate::{Entry, Folder, SweepError};
@@ -210,24 +211,6 @@ fn partitions(spec: &Spec, tasks: &Tasks, folder: &mut Folder) -> Result<BTreeMa
     Ok(found)
 }
 
-/// `name=value` as a directory's name, with `%` and two digits for what is not plain, as Hive writes it and its readers
-/// undo it.
-pub(crate) fn hive(name: &str, value: &str) -> String {
-    let mut text = format!("{name}=");
-    for byte in value.bytes() {
-        match byte {
-            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'.' | b'_' | b'-' | b'+' | b',' | b'@' => {
-                text.push(byte as char)
-            }
-            other => text.push_str(&format!("%{other:02X}")),
-        }
-    }
-    if value.is_empty() {
-        text.push_str("__HIVE_DEFAULT_PARTITION__");
-    }
-    text
-}
-
 fn figures(
     spec: &Spec,
     tasks: &Tasks,
@@ -360,16 +343,4 @@ fn timing_table(spec: &Spec, tasks: &Tasks, folder: &mut Folder, about: &Descrip
         ])?;
         Ok(out.end_row_group()?)
     })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_partitions_name_is_plain_whatever_its_value() {
-        assert_eq!(hive("drive", "st32430n"), "drive=st32430n");
-        assert_eq!(hive("target", "ffs:size=1/2 %é"), "target=ffs%3Asize%3D1%2F2%20%25%C3%A9");
-        assert_eq!(hive("options", ""), "options=__HIVE_DEFAULT_PARTITION__");
-    }
 }

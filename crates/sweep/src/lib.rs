@@ -16,6 +16,7 @@ mod error;
 pub mod figure;
 pub mod folder;
 mod journal;
+mod partition;
 pub mod present;
 pub mod report;
 pub mod run;

@@ -18,6 +18,7 @@
 //! docs/sweeps.md has every key.
 
 use crate::SweepError;
+use crate::partition::hive;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -352,7 +353,7 @@ fn check_name(name: &str) -> Result<(), String> {
 
 /// Each value of an axis by which the data set is partitioned is the name of a directory.
 fn check_partition(axis: &Axis) -> Result<(), String> {
-    let names = axis.values.iter().map(|value| crate::data::hive(&axis.name, &value.text()));
+    let names = axis.values.iter().map(|value| hive(&axis.name, &value.text()));
     match names.map(|name| name.len()).max() {
         Some(longest) if longest > NAME_BYTES_MAX => Err(format!(
             "partition: a value of {} makes a directory's name of {longest} bytes, and {NAME_BYTES_MAX} are possible; \

@@ -8,7 +8,8 @@
 
 use crate::live::Backing;
 use crate::live::operations::create_special;
-use crate::{FileType, ImageError, Ino, mode};
+use crate::special::Special;
+use crate::{ImageError, Ino, mode};
 use device::store::Store;
 use kernel::payload::Image as Payload;
 use kernel::{Cx, NewNode, ReadAhead, SetAttributes, Transfers, Untimed, WriteRange};
@@ -55,31 +56,6 @@ pub struct Inserted {
     pub data_bytes: u64,
     /// What an image cannot hold, with the reason.
     pub left_out: Vec<String>,
-}
-
-/// What has a name but no data. Devices with their number: major × 256 + minor, which every system reads alike.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Special {
-    /// A pipe.
-    Fifo,
-    /// A socket.
-    Socket,
-    /// A character device.
-    CharDevice(u16),
-    /// A block device.
-    BlockDevice(u16),
-}
-
-impl Special {
-    /// Its kind, and the number that is in the place of its first block.
-    pub fn parts(self) -> (FileType, u16) {
-        match self {
-            Special::Fifo => (FileType::Fifo, 0),
-            Special::Socket => (FileType::Socket, 0),
-            Special::CharDevice(number) => (FileType::CharDevice, number),
-            Special::BlockDevice(number) => (FileType::BlockDevice, number),
-        }
-    }
 }
 
 /// A file system that files are copied into.

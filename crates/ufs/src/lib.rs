@@ -19,6 +19,7 @@ pub mod insert;
 pub mod live;
 mod numbers;
 pub mod present;
+mod special;
 pub mod text;
 
 pub use endian::{Disk, Endian, Field, FieldDef};
@@ -26,4 +27,5 @@ pub use error::{Error, FormatError, ImageError, System};
 pub use file_type::{FileType, Time, mode};
 pub use inode::{DiskInode, Fields, ReadFields, WriteFields};
 pub use numbers::{Ino, Lbn, ROOT_INO};
+pub use special::Special;
 pub use text::Text;

@@ -12,13 +12,16 @@
 //! their own pace: how many users' work is done in an hour, by the clock. The disk is shared, and so are the
 //! processors.
 
-use crate::benchmark::{Benchmark, Prepared, Sample};
+use crate::WorkloadError;
+use crate::benchmark::{Benchmark, Prepared};
 use crate::cleanup::{in_own_directory, top};
 use crate::driver::Driver;
+use crate::phase::{Phase, Unit};
+use crate::point::Point;
 use crate::random::Random;
-use crate::schedule::Repeat;
+use crate::repeat::Repeat;
+use crate::sample::Sample;
 use crate::script::{Action, Script, compute, cpus, directory, play};
-use crate::{Phase, Point, WorkloadError};
 use posix::FileSystem;
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
@@ -248,7 +251,7 @@ impl Andrew {
                 let cpus = cpus(driver);
                 play(driver, vec![Box::new(actions.into_iter())], cpus)?;
             }
-            samples.push(driver.end(phase).per(crate::Unit::CallsPerSecond).by_clock());
+            samples.push(driver.end(phase).per(Unit::CallsPerSecond).by_clock());
         }
         Ok(samples)
     }

@@ -1,6 +1,11 @@
 //! Two results held against each other, point by point: fresh and aged, before and after, one target and another.
 
-use crate::{BenchResult, Parameters, Phase, Repeat, TargetResult, Unit, WorkloadError};
+use crate::WorkloadError;
+use crate::parameters::Parameters;
+use crate::phase::{Phase, Unit};
+use crate::repeat::Repeat;
+use crate::result::BenchResult;
+use crate::target_result::TargetResult;
 use serde::{Deserialize, Serialize, Serializer};
 use stats::Estimate;
 use std::fmt;

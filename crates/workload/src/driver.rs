@@ -1,7 +1,9 @@
 //! Calls as benchmarks make them: whole files in as few calls as possible, time summed, errors with their path.
 
-use crate::benchmark::Sample;
-use crate::{CacheNote, Phase, TimedBy, WorkloadError};
+use crate::WorkloadError;
+use crate::cache_note::CacheNote;
+use crate::phase::Phase;
+use crate::sample::{Sample, TimedBy};
 use posix::{At, CacheState, Call, Errno, Fd, FileSystem, Mode, OpenFlags, Reply, Stat, interrupt};
 use std::path::Path;
 

@@ -10,14 +10,18 @@
 //! The paper's figures are of a simulator that knows segments and files only. Here the files are real ones: each write
 //! is an open, a write and a close, and inodes and directories take space too.
 
-use crate::benchmark::{Benchmark, Prepared, Sample};
+use crate::WorkloadError;
+use crate::benchmark::{Benchmark, Prepared};
 use crate::cleanup::{remove_tree, top};
 use crate::driver::{Driver, poll};
+use crate::phase::Phase;
+use crate::point::Point;
 use crate::random::Random;
-use crate::schedule::Repeat;
+use crate::repeat::Repeat;
+use crate::sample::Sample;
 use crate::space;
 use crate::steady::Steady;
-use crate::{Phase, Point, Round, WorkloadError};
+use crate::target_result::Round;
 use posix::FileSystem;
 use rand_core::Rng;
 use serde::{Deserialize, Serialize};

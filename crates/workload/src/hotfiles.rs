@@ -7,11 +7,14 @@
 //! reading come before any of overwriting: a file system that writes elsewhere (btrfs) has another layout afterwards.
 //! Modification times are put back, so that the same files are hot in the next run.
 
-use crate::benchmark::{Benchmark, Prepared, Sample, TableRows};
+use crate::WorkloadError;
+use crate::benchmark::{Benchmark, Prepared, TableRows};
 use crate::driver::Driver;
-use crate::schedule::Repeat;
+use crate::phase::Phase;
+use crate::point::Point;
+use crate::repeat::Repeat;
+use crate::sample::Sample;
 use crate::tree::{self, Found, Skipped, Spread};
-use crate::{Phase, Point, WorkloadError};
 use posix::{Call, Errno, FileSystem, SetTime};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;

@@ -7,12 +7,15 @@
 //! moves as much data as the file holds, unit by unit; each unit's place is drawn anew, so some are hit several times
 //! and about 37 % are not hit. The paper does not say whether its places repeat.
 
-use crate::benchmark::{Benchmark, Prepared, Sample};
+use crate::WorkloadError;
+use crate::benchmark::{Benchmark, Prepared};
 use crate::cleanup::{in_own_directory, top};
 use crate::driver::{Driver, poll};
+use crate::phase::Phase;
+use crate::point::Point;
 use crate::random::Random;
-use crate::schedule::Repeat;
-use crate::{Phase, Point, WorkloadError};
+use crate::repeat::Repeat;
+use crate::sample::Sample;
 use posix::{FileSystem, OpenFlags};
 use serde::{Deserialize, Serialize};
 use std::path::Path;

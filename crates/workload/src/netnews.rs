@@ -12,12 +12,15 @@
 //! with 270 MB, 250,000 articles with 1.5 GB expired. The default is a twentieth of that. The number of groups, how
 //! unequal they are, the sizes of history and overview entries and the share of duplicates are ours.
 
-use crate::benchmark::{Benchmark, Prepared, Sample};
+use crate::WorkloadError;
+use crate::benchmark::{Benchmark, Prepared};
 use crate::cleanup::{in_own_directory, top};
 use crate::driver::{Driver, poll};
+use crate::phase::Phase;
+use crate::point::Point;
 use crate::random::Random;
-use crate::schedule::Repeat;
-use crate::{Phase, Point, WorkloadError};
+use crate::repeat::Repeat;
+use crate::sample::Sample;
 use posix::{FileSystem, OpenFlags};
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};

@@ -5,11 +5,14 @@
 //! Links are not followed, other file systems not entered, and access times left alone where we may. Names that cannot
 //! be read are counted, not hidden. Nothing is written.
 
-use crate::benchmark::{Benchmark, Prepared, Sample, TableRows};
+use crate::WorkloadError;
+use crate::benchmark::{Benchmark, Prepared, TableRows};
 use crate::driver::{Driver, poll};
-use crate::schedule::Repeat;
+use crate::phase::Phase;
+use crate::point::Point;
+use crate::repeat::Repeat;
+use crate::sample::Sample;
 use crate::tree::{self, Skipped, Spread};
-use crate::{Phase, Point, WorkloadError};
 use posix::{Call, Errno, Fd, FileKind, FileSystem, Mode, OpenFlags, Reply};
 use serde::{Deserialize, Serialize};
 use std::ffi::OsString;

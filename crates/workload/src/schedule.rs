@@ -4,41 +4,20 @@
 //! So a file system that can be duplicated ([`FileSystem::duplicate`]) is, for each run: every point starts from the
 //! same state, and what is measured of it does not depend on what else is measured.
 
-use crate::benchmark::{Prepared, Sample};
+use crate::WorkloadError;
+use crate::benchmark::Prepared;
+use crate::cache_note::CacheNote;
 use crate::driver::{Driver, poll};
-use crate::result::{BenchResult, CacheNote, PhaseResult, PointResult, Round, TargetResult};
-use crate::{Parameters, Phase, Point, Unit, WorkloadError};
+use crate::parameters::Parameters;
+use crate::phase::{Phase, Unit};
+use crate::point::Point;
+use crate::repeat::Repeat;
+use crate::result::BenchResult;
+use crate::sample::Sample;
+use crate::target_result::{PhaseResult, PointResult, Round, TargetResult};
 use posix::{CacheState, Environment, FileSystem};
 use rand_core::SeedableRng;
 use rand_xoshiro::Xoshiro256PlusPlus;
-use serde::{Deserialize, Serialize};
-
-/// How often a benchmark is run, and in which order.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Repeat {
-    /// Rounds; each runs every point on every target once.
-    pub rounds: u32,
-    /// Whether one run of one point on each target comes first and is not counted; not where each run has a file system
-    /// of its own.
-    pub warm_up: bool,
-    /// Seed of the order and of the bootstrap.
-    pub seed: u64,
-}
-
-impl Default for Repeat {
-    /// Six rounds, the fewest whose whole range covers a median in 95 % of cases, after a warm-up.
-    fn default() -> Repeat {
-        Repeat { rounds: 6, warm_up: true, seed: 1 }
-    }
-}
-
-impl Repeat {
-    /// One round without a warm-up: enough in virtual time, where the same run gives the same times, and for a first
-    /// look.
-    pub fn once() -> Repeat {
-        Repeat { rounds: 1, warm_up: false, ..Repeat::default() }
-    }
-}
 
 /// A file system to run on, and what it is called in the result.
 pub struct Place<'a> {
@@ -99,6 +78,21 @@ pub fn run_on(
 ) -> Result<BenchResult, WorkloadError> {
     let name = fs.environment().target;
     run(&parameters.into(), &mut [Place { name, fs }], progress)
+}
+
+/// As [`run_on`]; with a second file system, on another disk, a benchmark that keeps a log ([`tpcb`](crate::tpcb))
+/// writes it there.
+///
+/// # Errors
+/// As [`run`].
+pub fn run_on_with_log(
+    fs: &mut dyn FileSystem,
+    log: Option<&mut dyn FileSystem>,
+    parameters: impl Into<Parameters>,
+    progress: &mut dyn FnMut(&Progress<'_>),
+) -> Result<BenchResult, WorkloadError> {
+    let name = fs.environment().target;
+    run_with_logs(&parameters.into(), &mut [Place { name, fs }], vec![log], progress)
 }
 
 /// As [`run`] with a second file system beside each target, on another disk, for benchmarks that keep a log there

@@ -10,13 +10,16 @@
 //! Computing is waiting in slices of 10 ms on one of the target's processors: users compete for them as they do for the
 //! disk, and no processor is really busy. `cpu` scales it; 1 is a workstation of 1999.
 
-use crate::benchmark::{Benchmark, Prepared, Sample};
+use crate::WorkloadError;
+use crate::benchmark::{Benchmark, Prepared};
 use crate::cleanup::{in_own_directory, top};
 use crate::driver::Driver;
+use crate::phase::Phase;
+use crate::point::Point;
 use crate::random::Random;
-use crate::schedule::Repeat;
+use crate::repeat::Repeat;
+use crate::sample::Sample;
 use crate::script::{Action, Script, compute, cpus, directory, play};
-use crate::{Phase, Point, WorkloadError};
 use posix::FileSystem;
 use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;

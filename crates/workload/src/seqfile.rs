@@ -7,10 +7,13 @@
 //! Bytes a second for the first three, files a second for the last; phases that write include the `syncfs` that ends
 //! them.
 
-use crate::benchmark::{Benchmark, Prepared, Sample, TableRows};
+use crate::WorkloadError;
+use crate::benchmark::{Benchmark, Prepared, TableRows};
 use crate::driver::Driver;
-use crate::schedule::Repeat;
-use crate::{Phase, Point, WorkloadError};
+use crate::phase::Phase;
+use crate::point::Point;
+use crate::repeat::Repeat;
+use crate::sample::Sample;
 use posix::FileSystem;
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};

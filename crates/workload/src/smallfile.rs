@@ -6,11 +6,14 @@
 //! are deleted with their inodes in memory, as in the paper. Create and delete end with `syncfs`, which the headline
 //! includes.
 
-use crate::benchmark::{Benchmark, Prepared, Sample};
+use crate::WorkloadError;
+use crate::benchmark::{Benchmark, Prepared};
 use crate::cleanup::{in_own_directory, top};
 use crate::driver::Driver;
-use crate::schedule::Repeat;
-use crate::{Phase, Point, Unit, WorkloadError};
+use crate::phase::{Phase, Unit};
+use crate::point::Point;
+use crate::repeat::Repeat;
+use crate::sample::Sample;
 use posix::FileSystem;
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};

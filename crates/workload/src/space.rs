@@ -1,7 +1,8 @@
 //! How full a file system is, and filling it further.
 
+use crate::WorkloadError;
 use crate::driver::{Driver, poll};
-use crate::{Point, WorkloadError};
+use crate::point::Point;
 use posix::{Call, FsUsage, OpenFlags, Reply};
 use std::path::Path;
 

@@ -10,13 +10,16 @@
 //! it: numbers and mean sizes of files are in `PACKAGE`, sizes scatter by seed. Compiler, system headers and the shell
 //! lie elsewhere and are not read. Computing is waiting on a processor; `cpu` scales it, 1 is a workstation of 1999.
 
-use crate::benchmark::{Benchmark, Prepared, Sample};
+use crate::WorkloadError;
+use crate::benchmark::{Benchmark, Prepared};
 use crate::cleanup::{in_own_directory, top};
 use crate::driver::Driver;
+use crate::phase::Phase;
+use crate::point::Point;
 use crate::random::Random;
-use crate::schedule::Repeat;
+use crate::repeat::Repeat;
+use crate::sample::Sample;
 use crate::script::{Action, compute, cpus, directory, play};
-use crate::{Phase, Point, WorkloadError};
 use posix::FileSystem;
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};

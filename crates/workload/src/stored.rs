@@ -1,6 +1,7 @@
 //! Result files: one JSON object, `schema` first, then the result's own fields. The same object that `--json` prints.
 
-use crate::{BenchResult, WorkloadError};
+use crate::WorkloadError;
+use crate::result::BenchResult;
 use serde_json::Value;
 use std::path::Path;
 

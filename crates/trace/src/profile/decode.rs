@@ -2,7 +2,7 @@
 
 use super::columns::{PATH_COLUMNS, dictionary_type, trace_fields};
 use super::row::Fields;
-use super::writer::Values;
+use super::values::Values;
 use super::{no_path, unescape};
 use crate::{Batch, Event, FileId, Head, OfdId, Op, PathId};
 use arrow_array::cast::AsArray;

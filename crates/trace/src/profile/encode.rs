@@ -3,7 +3,7 @@
 use super::Row;
 use super::columns::op_names;
 use super::pages::{Column, Encoder, Store, Texts};
-use super::writer::Values;
+use super::values::Values;
 use crate::{Event, PathId, Paths};
 use arrow_array::{ArrayRef, BooleanArray, Float64Array, StringArray, UInt64Array};
 use parquet::errors::ParquetError;

@@ -18,6 +18,7 @@ mod row;
 mod rows;
 mod schedule_file;
 mod snapshot_file;
+mod values;
 mod writer;
 
 use columnar::{Check, Format};
@@ -31,7 +32,8 @@ pub use meta::{
 pub use reader::{Batches, Reader};
 pub use row::Row;
 pub use rows::Rows;
-pub use writer::{Values, Writer, WriterOptions};
+pub use values::Values;
+pub use writer::{Writer, WriterOptions};
 
 /// The version this code writes and reads; others are refused.
 pub const FORMAT_VERSION: u32 = 2;

@@ -1,6 +1,6 @@
 //! Single rows of a trace with their annotations, to be looked at.
 
-use super::writer::Values;
+use super::values::Values;
 use super::{Reader, decode};
 use crate::Batch;
 use arrow_array::RecordBatch;

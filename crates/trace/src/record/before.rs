@@ -238,7 +238,8 @@ fn born_ns(view: &View, path: &[u8]) -> Option<i64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::snapshot::walk::tests::{OPENED, nest};
+    use crate::snapshot::open::tests::OPENED;
+    use crate::snapshot::walk::tests::nest;
 
     /// Each was resolved from `/`, its names one by one.
     #[test]

@@ -1,6 +1,7 @@
 //! Whose tree of names is read: ours, or that of a process in a mount namespace of its own (a container), where the
 //! same path can be another file.
 
+use super::open::open_directory_at;
 use rustix::fd::OwnedFd;
 use rustix::fs::{AtFlags, CWD, Mode, OFlags, Statx, StatxFlags};
 use rustix::io::Errno;
@@ -61,7 +62,7 @@ impl View {
     pub(super) fn root(&self) -> Result<OwnedFd, Errno> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         match &self.other {
-            None => super::walk::open_directory_at(CWD, OsStr::from_bytes(b"/")),
+            None => open_directory_at(CWD, OsStr::from_bytes(b"/")),
             Some(other) => rustix::fs::openat(&other.root, ".", flags, Mode::empty()),
         }
     }

@@ -4,13 +4,16 @@
 //! swapped for a symbolic link in mid-walk is not followed. Two directories are open at a time
 //! ([`posix::trail`]). What cannot be read is noted, not fatal.
 
-use super::{Provenance, Snapshot, SnapshotEntry, View};
+use super::entries::Snapshot;
+use super::entry::{Provenance, SnapshotEntry};
+use super::open::open_directory;
+use super::view::View;
 use crate::profile::{PATH_BYTES_MAX, Unreadable, escape};
 use posix::trail::{Identity, Trail};
 use posix::{FileKind, LINKS_MAX};
 use rustc_hash::FxHashSet;
-use rustix::fd::{AsFd, OwnedFd};
-use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, Stat};
+use rustix::fd::OwnedFd;
+use rustix::fs::{AtFlags, Dir, FileType, Stat};
 use rustix::io::Errno;
 use std::collections::VecDeque;
 use std::ffi::{CString, OsStr};
@@ -381,28 +384,6 @@ fn components(path: &[u8]) -> impl Iterator<Item = &[u8]> {
     path.split(|&b| b == b'/').filter(|c| !c.is_empty() && *c != b".")
 }
 
-/// Opens a directory by its name in another.
-fn open_directory(at: &OwnedFd, name: &OsStr) -> Result<OwnedFd, Errno> {
-    open_directory_at(at, name)
-}
-
-pub(super) fn open_directory_at(at: impl AsFd, name: &OsStr) -> Result<OwnedFd, Errno> {
-    #[cfg(test)]
-    tests::OPENED.set(tests::OPENED.get() + 1);
-    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    // Who judges directories by when they were read must not take us for their user. Only owners and root may ask for
-    // that.
-    let opened = match rustix::fs::openat(&at, name, flags | OFlags::NOATIME, Mode::empty()) {
-        Err(Errno::PERM) => rustix::fs::openat(&at, name, flags, Mode::empty()),
-        other => other,
-    };
-    match opened {
-        // Search permission without read permission still lets us pass through.
-        Err(Errno::ACCESS) => rustix::fs::openat(at, name, OFlags::PATH | flags, Mode::empty()),
-        other => other,
-    }
-}
-
 fn entry_of(fd: &OwnedFd, name: &OsStr, path: Vec<u8>, stat: &Stat) -> Result<SnapshotEntry, Errno> {
     let target = if FileType::from_raw_mode(stat.st_mode) == FileType::Symlink {
         Some(rustix::fs::readlinkat(fd, name, Vec::new())?.into_bytes())
@@ -438,13 +419,8 @@ fn entry_from(path: Vec<u8>, stat: &Stat, target: Option<Vec<u8>>) -> SnapshotEn
 
 #[cfg(test)]
 pub(crate) mod tests {
+    use super::super::open::tests::OPENED;
     use super::*;
-    use std::cell::Cell;
-
-    thread_local! {
-        /// How often a directory was opened.
-        pub static OPENED: Cell<usize> = const { Cell::new(0) };
-    }
 
     /// Directories in directories, and the path of each.
     pub fn nest(top: &Path, depth: usize) -> Vec<PathBuf> {

@@ -2,7 +2,7 @@
 
 use super::decode::{Form, decode};
 use super::lex::{self, Args, Return};
-use super::line::Reason;
+use super::reason::{NO_CALL, Reason};
 use super::told::TOLD;
 use super::{Importer, constants, value};
 use crate::syscalls::How;
@@ -11,8 +11,6 @@ use crate::track::{Call, CloneFlags, Cloning, Closing, Fd, Outcome, Place};
 /// Room kept for the texts of calls that start, so that each need not ask for its own.
 const SPARE_TEXTS_MAX: usize = 64;
 const SPARE_TEXT_BYTES_MAX: usize = 4096;
-
-pub(super) const NO_CALL: Reason = "neither a call nor anything else strace prints";
 
 /// A call that has started.
 #[derive(Debug)]

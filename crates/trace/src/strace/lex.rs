@@ -4,7 +4,8 @@
 //! descriptors nest; a path in such a decoration may hold any byte but `<`, `>` and control characters, which
 //! strace writes as octal escapes.
 
-use super::line::{Reason, digits, eight_digits, fraction_ns, trim};
+use super::digits::{digits, eight_digits, fraction_ns};
+use super::reason::Reason;
 use memchr::memchr2;
 
 /// More than any system call has; clone's labelled fields are the longest list.
@@ -79,6 +80,15 @@ pub(super) struct Decoration<'a> {
     pub text: &'a [u8],
     /// `(deleted)` follows.
     pub deleted: bool,
+}
+
+/// Without leading spaces.
+#[inline]
+pub(super) fn trim(mut text: &[u8]) -> &[u8] {
+    while let [b' ', tail @ ..] = text {
+        text = tail;
+    }
+    text
 }
 
 /// A system call's name and what follows.

@@ -2,9 +2,10 @@
 //!
 //! What lives here: the door to this module's decoder. What may not: lines, time stamps, results; those differ.
 
+use super::constants;
 use super::decode::{Form, Forms, decode};
 use super::lex::{Args, Return, split_args};
-use super::{Reason, constants};
+use super::reason::Reason;
 use crate::syscalls::How;
 use crate::track::Call;
 

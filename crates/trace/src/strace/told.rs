@@ -2,8 +2,7 @@
 //! to.
 
 use super::Importer;
-use super::calls::NO_CALL;
-use super::line::Reason;
+use super::reason::{NO_CALL, Reason};
 use crate::track::Seen;
 
 /// What the names of the recorder's own lines begin with.

@@ -1,7 +1,7 @@
 //! What a file system is besides the operations: its inodes, its allocation, and the order of its updates.
 
+use super::freed::{CutIndirects, Freed};
 use super::node::{Body, Node, Piece, Sizes, Target};
-use super::truncate::{CutIndirects, Freed};
 use crate::directory::DirFormat;
 use crate::indirect::Pointer;
 use crate::{DiskInode, FileType};

@@ -7,6 +7,7 @@
 mod backing;
 pub mod check;
 mod files;
+mod freed;
 mod node;
 pub mod operations;
 pub mod truncate;
@@ -15,8 +16,8 @@ mod names;
 
 pub use backing::{Backing, Change, Name, NewInode};
 pub use files::{Files, copy, kind_of, push_free};
+pub use freed::{CutIndirects, Freed};
 pub use node::{Body, Node, Piece, Sizes, Target};
-pub use truncate::{CutIndirects, Freed};
 
 use crate::Time;
 

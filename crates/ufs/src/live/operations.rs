@@ -6,7 +6,7 @@ use super::names::{enter, first_chunk, leave, move_parent, reenter, search, stam
 use super::node::Body;
 use super::{date_of, time_of, truncate};
 use crate::directory::Directory;
-use crate::insert::Special;
+use crate::special::Special;
 use crate::{DiskInode as _, FileType, Time, mode};
 use kernel::{Attributes, Cx, Entry, Ino, NewNode, Rename, SetAttributes};
 use posix::{Errno, FileKind};

@@ -5,33 +5,12 @@
 
 use super::backing::Backing;
 use super::files::Files as _;
+use super::freed::{CutIndirects, Freed};
 use super::node::{Body, Node, Sizes};
 use crate::DiskInode;
 use crate::indirect::{NDADDR, Pointer, of_number, way};
 use kernel::{Cx, Ino, Lbn, WriteRange};
 use posix::Errno;
-
-/// A piece of a file that it gives up.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Freed {
-    /// The block of the file; negative for an indirect block.
-    pub lbn: i64,
-    /// Where it lies.
-    pub addr: Pointer,
-    /// Its length.
-    pub bytes: u32,
-}
-
-/// What has become of the indirect blocks of a file that was cut: numbers and places.
-#[derive(Clone, Debug, Default)]
-pub struct CutIndirects {
-    /// Given up, those that point to data.
-    pub leaves: Vec<(i64, Pointer)>,
-    /// Given up, the others.
-    pub upper: Vec<(i64, Pointer)>,
-    /// Kept, with pointers cleared: those on the way to the last block kept.
-    pub changed: Vec<(i64, Pointer)>,
-}
 
 /// Sets the length. What is behind it is freed; a longer file ends in a block of its own, behind a hole.
 pub(super) fn set_length<B: Backing>(fs: &mut B, cx: &mut Cx, ino: Ino, length: u64) -> Result<(), Errno> {

@@ -15,11 +15,15 @@ mod twister;
 
 pub use report::text;
 
-use crate::benchmark::{Benchmark, Prepared, Sample};
+use crate::WorkloadError;
+use crate::benchmark::{Benchmark, Prepared};
 use crate::cleanup::{in_own_directory, top};
 use crate::driver::{Driver, poll};
-use crate::schedule::Repeat;
-use crate::{Phase, Point, TargetResult, Unit, WorkloadError};
+use crate::phase::{Phase, Unit};
+use crate::point::Point;
+use crate::repeat::Repeat;
+use crate::sample::Sample;
+use crate::target_result::TargetResult;
 use posix::{Call, Errno, Fd, FileSystem, OpenFlags, Whence};
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};

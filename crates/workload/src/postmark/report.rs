@@ -1,6 +1,7 @@
 //! The program's own report, in its layout (`set report verbose`).
 
-use crate::{Phase, Round, TargetResult};
+use crate::phase::Phase;
+use crate::target_result::{Round, TargetResult};
 
 /// The report of the last round as the program would print it: times in whole seconds, at least one. `None` where a
 /// phase is missing.

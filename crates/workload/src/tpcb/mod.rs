@@ -21,14 +21,18 @@
 
 mod pool;
 
-use crate::benchmark::{Benchmark, Prepared, Sample};
+use crate::WorkloadError;
+use crate::benchmark::{Benchmark, Prepared};
 use crate::cleanup::{remove_tree, top};
 use crate::driver::{Driver, poll};
+use crate::phase::Phase;
+use crate::point::Point;
 use crate::random::Random;
-use crate::schedule::{Place, Progress, Repeat};
+use crate::repeat::Repeat;
+use crate::sample::Sample;
 use crate::space;
 use crate::steady::Steady;
-use crate::{BenchResult, Parameters, Phase, Point, Round, WorkloadError};
+use crate::target_result::Round;
 use pool::{Found, Pool};
 use posix::{Call, Fd, FileSystem, OpenFlags, Reply};
 use serde::{Deserialize, Serialize};
@@ -169,21 +173,6 @@ impl Benchmark for Options {
             show::count(self.transactions)
         )
     }
-}
-
-/// Runs the benchmark on one file system, which is called by its target's name; with a second one, the log is written
-/// there.
-///
-/// # Errors
-/// As [`crate::run`].
-pub fn run(
-    fs: &mut dyn FileSystem,
-    log: Option<&mut dyn FileSystem>,
-    options: &Options,
-    progress: &mut dyn FnMut(&Progress<'_>),
-) -> Result<BenchResult, WorkloadError> {
-    let name = fs.environment().target;
-    crate::run_with_logs(&Parameters::Tpcb(options.clone()), &mut [Place { name, fs }], vec![log], progress)
 }
 
 /// The database on one file system, step by step: for who wants to look at the file system between them. It must be

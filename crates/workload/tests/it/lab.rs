@@ -4,7 +4,7 @@ use kernel::testing::{MemVolume, Metadata};
 use kernel::{Lab, Machine, Setup};
 use posix::{Call, FileSystem, Mode, OpenFlags};
 use workload::hotcold::{self, Skew};
-use workload::{BenchResult, Parameters, Phase, Place, Repeat, TargetResult, Verdict};
+use workload::{BenchResult, Parameters, Phase, Place, Repeat, TargetResult, Verdict, run_on_with_log};
 use workload::{andrew, hotfiles, largefile, netnews, postmark, scan, sdet, seqfile, smallfile, ssh_build, tpcb};
 
 const MB: u64 = 1 << 20;
@@ -171,7 +171,7 @@ fn the_log_waits_for_a_disk_of_its_own() {
         // The clock of the log's own disk is looked at afterwards: no duplicate of it.
         log.record_writes(false);
         let beside = logged.then_some(&mut log as &mut dyn FileSystem);
-        let result = tpcb::run(&mut fs, beside, &tpcb::Options::quick(), &mut |_| {}).unwrap();
+        let result = run_on_with_log(&mut fs, beside, &tpcb::Options::quick(), &mut |_| {}).unwrap();
         (result.targets[0].points[0].phases[0].rounds[0].clone(), log.now_ns())
     };
     let ((without, _), (with, log_ns)) = (run(false), run(true));

@@ -3,7 +3,7 @@
 use crate::fake::{Fake, SYNC_NS};
 use posix::FileSystem;
 use workload::tpcb::{Database, Options};
-use workload::{Phase, Repeat, Unit, WorkloadError, tpcb};
+use workload::{Phase, Repeat, Unit, WorkloadError, run_on_with_log};
 
 /// 400 leaf pages, and room for 16 of them beside 3 inner pages and 5 of branches and tellers.
 fn options() -> Options {
@@ -21,7 +21,7 @@ fn options() -> Options {
 fn a_transaction_reads_a_page_writes_another_and_appends_to_the_history() {
     let mut fs = Fake::default();
     assert_eq!(options().frames(), 16);
-    let result = tpcb::run(&mut fs, None, &options(), &mut |_| {}).unwrap();
+    let result = run_on_with_log(&mut fs, None, &options(), &mut |_| {}).unwrap();
     let phase = &result.targets[0].points[0].phases[0];
     let round = &phase.rounds[0];
     assert_eq!((phase.phase, phase.unit, round.completed), (Phase::Transactions, Unit::TransactionsPerSecond, 100));
@@ -47,7 +47,7 @@ fn a_transaction_reads_a_page_writes_another_and_appends_to_the_history() {
 #[test]
 fn what_the_database_computes_is_part_of_a_transaction() {
     let mut fs = Fake::default();
-    let result = tpcb::run(&mut fs, None, &Options { compute_ns: 1000, ..options() }, &mut |_| {}).unwrap();
+    let result = run_on_with_log(&mut fs, None, &Options { compute_ns: 1000, ..options() }, &mut |_| {}).unwrap();
     let round = &result.targets[0].points[0].phases[0].rounds[0];
     assert_eq!(round.calls_ns, round.bytes + 100 * 1000, "a nanosecond a byte, and 1000 for each transaction");
 }
@@ -55,7 +55,7 @@ fn what_the_database_computes_is_part_of_a_transaction() {
 #[test]
 fn the_log_is_on_another_file_system_and_its_time_counts() {
     let (mut fs, mut log) = (Fake::default(), Fake::default());
-    let with = tpcb::run(&mut fs, Some(&mut log), &options(), &mut |_| {}).unwrap();
+    let with = run_on_with_log(&mut fs, Some(&mut log), &options(), &mut |_| {}).unwrap();
     let round = &with.targets[0].points[0].phases[0].rounds[0];
     assert_eq!(round.calls_ns, round.bytes + 100 * (1024 + SYNC_NS), "a nanosecond a byte here, and the log's time");
     assert_eq!(round.elapsed_ns, round.calls_ns, "the other file system's time passes on this one's clock");
@@ -68,7 +68,7 @@ fn the_log_is_on_another_file_system_and_its_time_counts() {
 fn the_file_system_is_filled_to_each_share() {
     let mut fs = Fake { capacity_bytes: Some(8 << 20), ..Fake::default() };
     let options = Options { utilisations: vec![0.5, 0.75], ..options() };
-    let result = tpcb::run(&mut fs, None, &options, &mut |_| {}).unwrap();
+    let result = run_on_with_log(&mut fs, None, &options, &mut |_| {}).unwrap();
     let found: Vec<(&str, u64)> = result.targets[0]
         .points
         .iter()
@@ -79,7 +79,8 @@ fn the_file_system_is_filled_to_each_share() {
         .collect();
     assert_eq!(found, [("TPC-B, 50 % in use", 500), ("TPC-B, 75 % in use", 750)]);
     // The account file alone is more than that.
-    let error = tpcb::run(&mut fs, None, &Options { utilisations: vec![0.1], ..options }, &mut |_| {}).unwrap_err();
+    let error =
+        run_on_with_log(&mut fs, None, &Options { utilisations: vec![0.1], ..options }, &mut |_| {}).unwrap_err();
     assert!(matches!(error, WorkloadError::Options(_)), "{error}");
     assert!(error.to_string().contains("more than the 10.0 % asked for"), "{error}");
     assert!(fs.nodes.is_empty() && fs.descriptors() == 0);
@@ -109,7 +110,7 @@ fn the_free_space_is_written_over_before_the_state_is_called_steady() {
 fn a_rate_that_never_settles_is_said_so() {
     let mut fs = Fake { capacity_bytes: Some(4 << 20), ..Fake::default() };
     let options = Options { turnover: 1e6, windows_max: 10, ..options() };
-    let result = tpcb::run(&mut fs, None, &options, &mut |_| {}).unwrap();
+    let result = run_on_with_log(&mut fs, None, &options, &mut |_| {}).unwrap();
     let notes = &result.targets[0].notes;
     assert!(notes.iter().any(|note| note.contains("not steady after 200 transactions")), "{notes:?}");
 }
