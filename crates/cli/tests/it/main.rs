@@ -10,6 +10,7 @@ mod answer;
 mod bad_input;
 mod bench;
 mod bench_workloads;
+mod circles;
 mod common;
 mod contain;
 mod crash;

@@ -364,8 +364,10 @@ fn put_bits(bits: &[u8], count: usize, out: &mut Vec<u8>) {
         }
     };
     while at < whole {
-        let run = bits[at..whole].iter().take_while(|&&byte| byte == bits[at]).count();
-        if run >= 2 && matches!(bits[at], 0 | 0xff) {
+        // Only of these can there be a run; of others it would be counted anew from each of its bytes.
+        let alike = |byte: &&u8| **byte == bits[at] && matches!(byte, 0 | 0xff);
+        let run = bits[at..whole].iter().take_while(alike).count();
+        if run >= 2 {
             literals(literal, at, out);
             put_varint((run as u64 * 8) << 1, out);
             out.push(bits[at] & 1);
