@@ -3,7 +3,8 @@
 //! The first two superblocks are written in turn. A segment that has become empty is written again only when both know
 //! it as empty: whichever of the two a mount starts from, nothing that it needs has been overwritten.
 
-use crate::format::{FragAddr, IFILE_INO, LABEL_BYTES, PF_CLEAN, SB_BYTES, SegNo, Superblock};
+use crate::format::{FragAddr, LABEL_BYTES, PF_CLEAN, SB_BYTES, SegNo, Superblock};
+use crate::ifile_state::IFILE;
 use crate::planted::Bug;
 use crate::policy::{Discard, Order};
 use crate::segment::Scope;
@@ -15,45 +16,6 @@ use posix::Errno;
 use rustc_hash::FxHashSet;
 use std::collections::BTreeSet;
 use ufs::live::{Backing as _, Files as _, Piece};
-
-/// The ifile as a file in memory: which of its blocks differ from the disk.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct IfileState {
-    changed: Vec<bool>,
-    count: u32,
-}
-
-impl IfileState {
-    /// A block has changed.
-    pub(crate) fn touch(&mut self, lbn: u64) {
-        let at = lbn as usize;
-        if at >= self.changed.len() {
-            self.changed.resize(at + 1, false);
-        }
-        if let Some(changed) = self.changed.get_mut(at)
-            && !std::mem::replace(changed, true)
-        {
-            self.count += 1;
-        }
-    }
-
-    /// How many have.
-    pub(crate) fn changed(&self) -> u32 {
-        self.count
-    }
-
-    fn numbers(&self) -> impl Iterator<Item = u64> + '_ {
-        (0..).zip(&self.changed).filter(|(_, changed)| **changed).map(|(lbn, _)| lbn)
-    }
-
-    fn clear(&mut self) {
-        self.changed.fill(false);
-        self.count = 0;
-    }
-}
-
-/// The ifile's number.
-pub(crate) const IFILE: Ino = IFILE_INO;
 
 impl Lfs {
     /// Writes everything dirty and makes a checkpoint of it. Nothing if nothing has changed. `ENOSPC` if the log cannot

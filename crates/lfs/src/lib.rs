@@ -13,6 +13,7 @@ mod error;
 pub mod format;
 pub mod fsck;
 mod ifile;
+mod ifile_state;
 mod image;
 mod insert;
 pub mod mkfs;

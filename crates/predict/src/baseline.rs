@@ -1,6 +1,6 @@
 //! What simpler methods say: the baselines that a prediction has to beat.
 
-use crate::pipeline::OpTotal;
+use crate::pipeline::postprocess::OpTotal;
 use serde::Serialize;
 use system::vector::Class;
 use system::{PriceTable, SystemProfile};

@@ -1,6 +1,6 @@
 //! How far a predicted total can be off: the measurement's own spread, and the model's error.
 
-use crate::pipeline::EntryShare;
+use crate::pipeline::entry_share::EntryShare;
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::SeedableRng;
 use serde::Serialize;

@@ -3,7 +3,9 @@
 //! What lives here: [`Decode`]. What may not: any tracer's notation, and where the bytes come from (a spool that grows,
 //! a finished one, a test).
 
-use crate::strace::{ImportError, Imported, Sink};
+use crate::strace::imported::Imported;
+use crate::strace::sink::Sink;
+use crate::strace::summary::ImportError;
 
 /// Decodes what a tracer emitted, a stretch at a time, and hands over events as they are finished.
 ///

@@ -43,15 +43,3 @@ impl CleanerCounters {
         if self.segments == 0 { 0.0 } else { self.utilisation_sum / self.segments as f64 }
     }
 }
-
-impl crate::volume::Counters {
-    /// Bytes moved to and from the disk for each byte of new data in the log (Rosenblum and Ousterhout, 1992, section
-    /// 3.4): 1 if nothing had to be cleaned.
-    pub fn write_cost(&self) -> f64 {
-        let new = self.log_bytes.saturating_sub(self.cleaner.written_bytes);
-        if new == 0 {
-            return 1.0;
-        }
-        (self.log_bytes + self.cleaner.plugged_bytes + self.cleaner.read_bytes) as f64 / new as f64
-    }
-}

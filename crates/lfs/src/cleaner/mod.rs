@@ -6,20 +6,21 @@
 //! still leads there), makes that dirty, and has the segment writer write it, the oldest files first. The segments are
 //! empty then, and clean when both superblocks know that (`checkpoint`).
 
-mod counters;
+pub(crate) mod counters;
 mod moving;
 mod plug;
+pub(crate) mod state;
 
-use crate::checkpoint::IFILE;
 use crate::format::{NDADDR, SegNo, summary_flags};
+use crate::ifile_state::IFILE;
 use crate::policy::{Candidate, CleanerPolicy, Cleaning, Sort, value};
 use crate::segment::{INODE, INODE_BYTES, Scope, Segment, SegmentState, Written};
 use crate::volume::{Lfs, pointers, with_overhead};
 pub use counters::CleanerCounters;
 use kernel::{BlockId, Cx, Ino, Lbn};
-pub(crate) use moving::Moving;
 use posix::Errno;
 use rustc_hash::FxHashSet;
+use state::Round;
 use ufs::live::Files as _;
 
 /// With few clean segments at least so many are cleaned together whatever the memory: each pass costs a checkpoint.
@@ -32,44 +33,6 @@ const BETWEEN_MIN: u32 = 2;
 
 /// Bytes that [`needed_bytes`](Lfs::needed_bytes) counts for a file that has become dirty.
 const INODE_ROOM: u64 = 512;
-
-/// Why the daemon works.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum Round {
-    /// It does not, before fewer segments are clean than the low-water mark says, or nobody calls for long enough.
-    #[default]
-    Resting,
-    /// Nobody called. When somebody does, it stops.
-    Idle,
-    /// Too few segments were clean: it goes on to the high-water mark, whoever calls.
-    Short,
-}
-
-/// What the cleaner is doing.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Cleaner {
-    /// What is being moved.
-    pub(crate) moving: Moving,
-    /// Segments that the daemon has read, with their turns.
-    read: Vec<(SegNo, u32)>,
-    round: Round,
-    /// Segments that the log had taken when nothing was worth cleaning: not again before it has taken another.
-    idle_since: Option<u64>,
-    /// Segments that the log had taken when all of them had been cleaned.
-    swept: Option<u64>,
-    /// The most clean segments since this round began.
-    best: u32,
-    /// Segments moved since there were that many, and since anybody else wanted room.
-    fruitless: u32,
-}
-
-impl Cleaner {
-    /// An operation uses room: what the daemon gains may be gone at once without it having worked in vain.
-    #[inline]
-    pub(crate) fn room_is_wanted(&mut self) {
-        self.fruitless = 0;
-    }
-}
 
 /// What else moves with the blocks of segments, counted once.
 #[derive(Debug, Default)]

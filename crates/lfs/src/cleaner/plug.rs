@@ -19,8 +19,8 @@
 //! words of a partial segment with dead blocks may be wrong (`fsck` knows).
 
 use super::Seen;
-use crate::checkpoint::IFILE;
 use crate::format::{Finfo, FragAddr, SegNo, SegmentSummary};
+use crate::ifile_state::IFILE;
 use crate::planted::Bug;
 use crate::segment::{INODE, INODES, SUMMARY, SegmentState, Written};
 use crate::volume::{Body, Lfs, pointers, with_overhead};

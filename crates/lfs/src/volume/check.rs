@@ -1,8 +1,8 @@
 //! Whether everything in memory agrees: what fsck asks of an image, asked of the live structures.
 
 use super::Lfs;
-use crate::checkpoint::IFILE;
 use crate::format::FragAddr;
+use crate::ifile_state::IFILE;
 use crate::segment::{INODE_BYTES, SegmentState};
 use rustc_hash::FxHashSet;
 use ufs::live::check::{self, Disagreement, note};

@@ -2,10 +2,10 @@
 
 use super::Lfs;
 use super::pointers::Pointer;
-use crate::checkpoint::IFILE;
 use crate::format::{
     CleanerInfo, DINODE_BYTES, DataSum, Disk as _, ENDIAN, InodeMapEntry, SegmentUsage, segment_flags,
 };
+use crate::ifile_state::IFILE;
 use crate::segment::SegmentState;
 use crate::segment::plan::InodeSlot;
 use kernel::{BlockId, Encode, Ino, LogEncode, LogWrite, Pbn};

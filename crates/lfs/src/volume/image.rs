@@ -4,11 +4,11 @@ use super::pointers::{self, Indirects, Leaf};
 use super::{Body, Counters, Inodes, Lfs, Node, Own};
 use super::{InodeMap, MapEntry};
 use crate::blocks::{EachPiece, blocks_of};
-use crate::checkpoint::IfileState;
-use crate::cleaner::Cleaner;
+use crate::cleaner::state::Cleaner;
 use crate::format::{
     Dinode, FileType, FragAddr, Geometry, IFILE_INO, InodeMapEntry, NDADDR, SegNo, SuperblockFields, segment_flags,
 };
+use crate::ifile_state::IfileState;
 use crate::image::Checkpoint;
 use crate::mkfs::{MkfsOptions, mkfs};
 use crate::planted::Planted;

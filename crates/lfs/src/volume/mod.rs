@@ -10,6 +10,7 @@
 mod backing;
 mod balloc;
 mod check;
+mod counters;
 mod encode;
 mod image;
 mod inodes;
@@ -21,13 +22,14 @@ pub(crate) mod pointers {
     pub(crate) use ufs::indirect::{Indirects, Leaf, Pointer, of_number, way};
 }
 
-use crate::checkpoint::{IFILE, IfileState};
-use crate::cleaner::Cleaner;
+use crate::cleaner::state::Cleaner;
 use crate::format::{Dinode, FragAddr, Geometry, Superblock};
+use crate::ifile_state::{IFILE, IfileState};
 use crate::planted::Planted;
 use crate::policy::Options;
 use crate::segment::Log;
 use crate::segment::plan::Partial;
+pub use counters::Counters;
 pub(crate) use inodes::Body;
 use inodes::{InodeMap, Inodes, MapEntry, Node, Own};
 use kernel::{Block, BlockId, Cx, Ino, Lbn, Pbn};
@@ -42,21 +44,6 @@ pub(crate) const UNWRITTEN: Pointer = -2;
 
 /// The number by which the cache knows a changed inode.
 pub(crate) const INODE_LBN: Lbn = Lbn(i64::MIN);
-
-/// What a log-structured file system has done since it was mounted.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Counters {
-    /// Partial segments written.
-    pub partial_segments: u64,
-    /// Checkpoints made.
-    pub checkpoints: u64,
-    /// Superblocks written.
-    pub superblocks: u64,
-    /// What the cleaner has done.
-    pub cleaner: crate::cleaner::CleanerCounters,
-    /// Bytes that the log has taken: new data, what the cleaner has moved, and all that goes with them.
-    pub log_bytes: u64,
-}
 
 /// A log-structured file system.
 #[derive(Clone, Debug)]

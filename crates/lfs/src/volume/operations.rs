@@ -1,8 +1,8 @@
 //! What is LFS's own of [`Volume`]: writing, synchronising, mounting. The rest is [`ufs::live`]'s.
 
 use super::Lfs;
-use crate::checkpoint::IFILE;
 use crate::format::{NDADDR, PF_CLEAN, ROOT_INO};
+use crate::ifile_state::IFILE;
 use crate::planted::Bug;
 use crate::policy::CleanerPolicy;
 use crate::segment::Scope;

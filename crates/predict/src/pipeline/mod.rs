@@ -15,6 +15,7 @@
 mod ahead;
 pub mod annotated;
 pub mod cache;
+pub(crate) mod entry_share;
 mod export;
 mod fallback;
 mod given;
@@ -44,6 +45,7 @@ mod writeback;
 
 pub use annotated::{Annotated, Mark, Note, Status, Step};
 pub use cache::{CacheCounts, Unstable};
+pub use entry_share::EntryShare;
 pub use export::{Stage, write_annotated};
 pub use options::{Calls, InitialCaches, MissingEntry, Pace, PredictError, PredictOptions, with_cache};
 pub use postprocess::{Coverage, DirectoryTotal, FileTotal, OpTotal, Timeline};
@@ -62,25 +64,6 @@ use price::Pricer;
 use run::{Group, Member, Pass};
 use serde::Serialize;
 use system::SystemProfile;
-
-/// What one entry of the vector contributes.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
-pub struct EntryShare {
-    /// The entry's name.
-    pub entry: String,
-    /// How often it was charged; fractions come from interpolation.
-    pub weight: f64,
-    /// What it costs, nanoseconds.
-    pub mean_ns: f64,
-    /// Their product.
-    pub ns: f64,
-    /// Means of the measurement's rounds, for the uncertainty.
-    #[serde(skip)]
-    pub rounds_ns: Vec<f64>,
-    /// The entry's own 95 % interval, for entries without rounds.
-    #[serde(skip)]
-    pub interval_ns: (f64, f64),
-}
 
 /// Write-back's part in a prediction.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]

@@ -22,27 +22,27 @@ mod calls;
 pub(crate) mod constants;
 mod decode;
 mod digits;
-mod imported;
+pub(crate) mod imported;
 mod lex;
 mod line;
 mod notation;
 mod profile;
 mod reason;
-mod summary;
+pub(crate) mod sink;
+pub(crate) mod summary;
 mod told;
 mod value;
 
 pub use imported::Imported;
 pub use profile::{ImportedProfile, import, import_file};
+pub use sink::Sink;
 pub use summary::{ImportError, Problem, Summary};
 pub(crate) use told::told;
 
-use crate::Batch;
 use crate::analysis::Decode;
 use crate::track::{Coverage, Place, TrackOptions, Tracker};
 use births::Held;
 use calls::{Running, parse_call};
-use columnar::FileError;
 use decode::Forms;
 pub(crate) use decode::{may_set_mounts, rooted, traced_calls};
 use lex::Args;
@@ -58,9 +58,6 @@ use std::path::PathBuf;
 const LINE_BYTES_MAX: usize = 16 << 20;
 /// Lines without a usable time stamp before the input is refused.
 const PATIENCE: u64 = 50;
-
-/// Where batches go, for good: the events a sink is given are its own.
-pub type Sink<'s> = dyn FnMut(Batch) -> Result<(), FileError> + 's;
 
 /// How to import.
 #[derive(Clone, Debug)]
