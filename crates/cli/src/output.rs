@@ -1,11 +1,13 @@
 //! Where results go: standard output, and the files asked for.
 
+mod file;
 mod kept;
 
 use crate::failure::{self, Context as _};
 use crate::{long, made};
 use clap::Args;
 use document::Document;
+pub use file::{shown, write_file};
 use serde::Serialize;
 use serde_json::Value;
 use std::io::{self, IsTerminal as _, Read as _, Write as _};
@@ -128,15 +130,6 @@ pub fn print(text: &str) -> failure::Result<()> {
     }
 }
 
-/// Writes a file whole or not at all.
-pub fn write_file(path: &Path, bytes: &[u8]) -> failure::Result<()> {
-    if path.file_name().is_none() {
-        return Err(failure::usage(format!("{}: is not a file name", shown(path))));
-    }
-    posix::output::write(path, bytes)
-        .map_err(|error| failure::environment(format!("cannot write {}: {error}", shown(path))))
-}
-
 /// A report takes the place of an older report only, whatever name it is given.
 fn must_be_report(path: &Path) -> failure::Result<()> {
     let is_report = || -> std::io::Result<bool> {
@@ -209,12 +202,6 @@ pub fn file_name(name: &str) -> String {
     let safe: String = name.chars().map(|c| if c.is_alphanumeric() || "._".contains(c) { c } else { '-' }).collect();
     let trimmed = safe.trim_matches(['-', '.']);
     if trimmed.is_empty() { "unnamed".to_owned() } else { trimmed.to_owned() }
-}
-
-/// A path as people can read it.
-pub fn shown(path: &Path) -> String {
-    use std::os::unix::ffi::OsStrExt as _;
-    units::text::path(path.as_os_str().as_bytes())
 }
 
 #[cfg(test)]

@@ -1,7 +1,8 @@
 //! What can be wrong with a file of ours, and what to do about it.
 
-use crate::Format;
+use crate::format::Format;
 use fault::{Fault, Kind, Refused};
+use serde::Deserialize;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -114,6 +115,54 @@ impl FileError {
     /// What was to be written breaks a rule.
     pub fn invalid(path: &Path, message: impl ToString) -> FileError {
         FileError::Invalid { path: path.to_owned(), message: quoted(&message.to_string()) }
+    }
+}
+
+impl Format {
+    /// There is no such file.
+    pub fn missing(&'static self, path: &Path) -> FileError {
+        FileError::Missing { path: path.to_owned(), format: self }
+    }
+
+    /// A place in a file (a row group, row, column, line, byte range) is not what it should be.
+    pub fn corrupt(&'static self, path: &Path, place: impl Into<String>, message: impl ToString) -> FileError {
+        let (place, message) = (quoted(&place.into()), quoted(&message.to_string()));
+        FileError::Corrupt { path: path.to_owned(), place, message, format: self }
+    }
+
+    /// The file is of another version, if it is.
+    ///
+    /// # Errors
+    /// [`FileError::Version`].
+    pub fn check_version(&'static self, path: &Path, found: u64) -> Result<(), FileError> {
+        if (u64::from(self.oldest)..=u64::from(self.version)).contains(&found) {
+            return Ok(());
+        }
+        Err(FileError::Version { path: path.to_owned(), found, format: self })
+    }
+
+    /// Whether a footer states this format and version.
+    pub(crate) fn check_footer<'t>(
+        &'static self,
+        path: &Path,
+        value: impl FnOnce(&str) -> Option<&'t str>,
+    ) -> Result<(), FileError> {
+        #[derive(Deserialize)]
+        struct Described {
+            version: u64,
+        }
+        let Some(key) = self.key else { return Ok(()) };
+        let bad = |message: String| self.corrupt(path, format!("footer, {key}"), message);
+        let text = value(key).ok_or_else(|| bad(format!("missing: this is not {}", self.name)))?;
+        let found = match text.parse() {
+            Ok(alone) => alone,
+            Err(_) => {
+                serde_json::from_str::<Described>(text)
+                    .map_err(|e| bad(format!("{e}: this is not {}, or it is damaged", self.name)))?
+                    .version
+            }
+        };
+        self.check_version(path, found)
     }
 }
 

@@ -15,6 +15,7 @@ mod json;
 mod markdown;
 mod model;
 pub mod plot;
+mod render;
 mod terminal;
 pub mod tidy;
 

@@ -20,6 +20,7 @@ pub mod lfs95;
 mod outcome;
 mod parallel;
 pub mod present;
+mod published;
 mod registry;
 mod seeds;
 pub mod softdep99;
@@ -33,6 +34,7 @@ pub use outcome::{
     Axis, Claim, Difference, Explain, Figure, NOT_EXPLAINED, NOT_KNOWN, Outcome, Parameter, Point, Published, Row,
     Series, Spread, TOLERANCE, Unit,
 };
-pub use registry::{Experiment, Reproduction, all, run, select};
+pub use published::Experiment;
+pub use registry::{Reproduction, all, run, select};
 pub use seeds::{Done, run_all};
 pub use study::Study;

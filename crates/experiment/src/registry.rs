@@ -1,25 +1,10 @@
 //! Which experiments there are, and how they are run.
 
+use crate::published::Experiment;
 use crate::{
     Bench, ExperimentError, Outcome, Scale, aging97, alloc96, beyond, hbench01, jvsu00, lfs92, lfs95, softdep99,
 };
 use serde::Serialize;
-
-/// A published experiment.
-#[derive(Clone, Copy, Debug, Serialize)]
-pub struct Experiment {
-    /// `PAPER/NAME`: the name on the command line.
-    pub key: &'static str,
-    /// What it shows, in a few words.
-    pub title: &'static str,
-    /// The publication, with the section.
-    pub source: &'static str,
-    /// What it runs, in a sentence or two.
-    pub runs: &'static str,
-    /// Runs it.
-    #[serde(skip)]
-    pub run: fn(&mut Bench<'_>) -> Result<Outcome, ExperimentError>,
-}
 
 /// In the order of their keys.
 const ALL: &[Experiment] = &[

@@ -5,16 +5,9 @@
 //! overlayfs files have the numbers of their layers, and none has the tree's. What tells is the mount that a name leads
 //! to (statx(2)).
 
+use crate::mount_id::MountId;
 use crate::{Fd, FileSystem, Stat};
 use std::ffi::OsStr;
-
-/// A mount, as the kernel tells mounts apart.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct MountId {
-    pub(crate) number: u64,
-    /// Whether no later mount gets the same number.
-    pub(crate) is_unique: bool,
-}
 
 /// What a walk stays within.
 #[derive(Clone, Copy, Debug)]

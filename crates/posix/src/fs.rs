@@ -1,6 +1,7 @@
 //! The hinge trait and the things POSIX hides: the clock, extents, free space and caches.
 
-use crate::{CacheDrop, Call, Errno, Fd, FsType, Kernel, Outcome, Process};
+use crate::cache_state::{CacheDrop, CacheState};
+use crate::{Call, Errno, Fd, FsType, Kernel, Outcome, Process};
 use serde::{Deserialize, Serialize};
 use units::show;
 
@@ -80,7 +81,7 @@ pub trait FileSystem {
 
     /// The mount that a name of an open directory leads to, links not followed, or that an open file is in; without
     /// timing. `None` where that is not known, or nothing can be mounted.
-    fn mount(&mut self, _fd: Fd, _name: Option<&std::ffi::OsStr>) -> Option<crate::MountId> {
+    fn mount(&mut self, _fd: Fd, _name: Option<&std::ffi::OsStr>) -> Option<crate::mount_id::MountId> {
         None
     }
 
@@ -175,18 +176,6 @@ pub struct MemoryLimits {
     pub dirty_limit_bytes: u64,
     /// Age at which dirty data is written back, nanoseconds.
     pub dirty_expire_ns: u64,
-}
-
-/// How sure we are that caches are empty.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum CacheState {
-    /// Emptied and verified.
-    Cold,
-    /// Known to hold what was touched.
-    Warm,
-    /// We asked, and could not verify.
-    Unverified,
 }
 
 /// Space on a file system.

@@ -42,6 +42,7 @@
 
 pub mod apart;
 mod bounds;
+mod cache_state;
 mod call;
 pub mod cleanup;
 pub mod contain;
@@ -59,6 +60,7 @@ pub mod interrupt;
 mod kernel;
 pub mod limits;
 pub mod memory;
+mod mount_id;
 mod mounted;
 mod mounts;
 mod notice;
@@ -75,20 +77,22 @@ mod temporary;
 pub mod trail;
 mod workspace;
 
-pub use bounds::{Bounds, MountId};
+pub use bounds::Bounds;
+pub use cache_state::{CacheDrop, CacheState};
 pub use call::{
     AccessMode, Advice, At, Call, Fallocate, Fd, FileKind, LINKS_MAX, Lock, Mode, OpenFlags, Outcome, Reply, Residency,
     SetTime, Stat, SyncRange, Whence,
 };
 pub use errno::Errno;
 pub use fs::{
-    CacheState, Contained, Environment, Extent, ExtentFlags, FileSystem, FreeExtent, FsUsage, GroupShape, MemoryLimits,
-    Shape, Unavailable,
+    Contained, Environment, Extent, ExtentFlags, FileSystem, FreeExtent, FsUsage, GroupShape, MemoryLimits, Shape,
+    Unavailable,
 };
 pub use fs_type::FsType;
 pub use geometry::{BtrfsKey, XfsGeometry, btrfs_tree_search, xfs_geometry};
 pub use kernel::Kernel;
-pub use mounted::{CacheDrop, Mounted, begin_write_back, machine, raise_descriptor_limit};
+pub use mount_id::MountId;
+pub use mounted::{Mounted, begin_write_back, machine, raise_descriptor_limit};
 pub use mounts::{MountEntry, mount_of_path, other_mounts};
 pub use process::{Calls, Process, Step, process, run_one_by_one};
 pub use setup::SetupError;

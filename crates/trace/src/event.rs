@@ -3,23 +3,11 @@
 //! Batches stream: paths are interned per batch, so that a reader holds one batch at a time whatever
 //! the length of the trace.
 
-use crate::profile::Row;
+use crate::ids::{FileId, OfdId, PathId};
 use crate::schedule::Turn;
 use crate::{Call, Op};
 use posix::Errno;
 use rustc_hash::FxHashMap;
-
-/// A path interned in its batch's [`Paths`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct PathId(pub u32);
-
-/// A file's identity over its whole life: a new one for each creation, kept across renames and links.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct FileId(pub u64);
-
-/// An open file description: what `open` makes and `dup` and `fork` share. Never re-used within a trace.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct OfdId(pub u64);
 
 /// What every traced call has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -57,11 +45,6 @@ pub struct Event {
 }
 
 impl Event {
-    /// A successful call of process 1 that took no time and of which nothing else is known.
-    pub fn new(seq: u64, t_ns: u64, op: Op) -> Event {
-        Event::from(Row::new(seq, t_ns, op))
-    }
-
     /// See [`Call::op`].
     #[inline]
     pub fn op(&self) -> Op {

@@ -13,6 +13,7 @@ mod call;
 pub mod disposition;
 mod event;
 pub mod fio;
+mod ids;
 pub mod inspect;
 pub mod kernel;
 mod lines;
@@ -34,7 +35,8 @@ pub mod tree;
 pub mod verify;
 
 pub use call::{About, Call, Destination, Mapped, Named, Opened, Range, Target, Via};
-pub use event::{Batch, Event, FileId, Head, OfdId, PathId, Paths, flag};
+pub use event::{Batch, Event, Head, Paths, flag};
+pub use ids::{FileId, OfdId, PathId};
 pub use op::Op;
 pub use room::Room;
 pub use snapshot::{Provenance, Snapshot, SnapshotEntry};

@@ -25,6 +25,9 @@ use stats::random::{GOLDEN, finalise};
 use std::io;
 use std::path::Path;
 
+/// The longest path (`PATH_MAX`), without the terminating NUL.
+const PATH_BYTES_MAX: usize = 4095;
+
 /// What a caller is told and asked while a replay runs. The writers are at rest during each call.
 pub trait Observer<F> {
     /// How far it is: called at the end of each window, and before the first.
@@ -280,7 +283,7 @@ impl<'a, F: FileSystem> Replay<'a, F> {
     fn explain(&self, operation: u64, error: Trouble) -> AgeError {
         match error {
             Trouble::Broken(why) => AgeError::Broken { path: self.plan.path().to_owned(), operation, why },
-            Trouble::PathTooLong(node) => AgeError::PathTooLong { operation, node: node.0, max: step::PATH_BYTES_MAX },
+            Trouble::PathTooLong(node) => AgeError::PathTooLong { operation, node: node.0, max: PATH_BYTES_MAX },
             Trouble::Run(error) => error,
         }
     }

@@ -11,6 +11,7 @@
 
 mod aging;
 pub(super) mod habits;
+mod read;
 mod workload;
 
 use super::PlanError;
@@ -187,14 +188,6 @@ impl Activity {
 pub(super) struct Carry(f64);
 
 impl ShortLived {
-    /// Reads short-lived activity from a workload profile (a directory) or an aging workload (a file).
-    ///
-    /// # Errors
-    /// The file is damaged, or has no short-lived files in it.
-    pub fn read(path: &Path) -> Result<ShortLived, PlanError> {
-        if path.is_dir() { workload::read(path) } else { aging::read(path) }
-    }
-
     /// The file it comes from.
     pub fn input(&self) -> &Input {
         &self.input

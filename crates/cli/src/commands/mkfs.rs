@@ -1,19 +1,18 @@
 //! `fsage mkfs ffs|lfs IMAGE --size SIZE`, `fsage mkfs free-maps IMAGE MAPS`.
 
 mod free_maps;
+mod image;
 mod lfs;
 
 use crate::failure::Context as _;
 use crate::output::{self, ResultArgs};
-use crate::{failure, progress, values};
+use crate::{failure, values};
 use clap::{Subcommand, ValueEnum};
 use ffs::mkfs::{DiskGeometry, GroupSize, MkfsOptions};
-use ffs::{Endian, FileStore, InsertOptions, Inserted, Store as _, Version};
-use posix::output::Output;
-use std::fs::OpenOptions;
-use std::path::{Path, PathBuf};
+use ffs::{Endian, Version};
+use image::{Opened, Populate, Result, finish, narrow, now, open, size_of};
+use std::path::PathBuf;
 use std::process::ExitCode;
-use ufs::insert::{Insertable, Inserter};
 
 /// Make a file system in an image file, empty or with the files of a directory.
 ///
@@ -125,24 +124,6 @@ struct FfsArgs {
     result: ResultArgs,
 }
 
-/// What a new file system begins with.
-#[derive(clap::Args, Debug)]
-struct Populate {
-    /// When it is made, seconds since 1970 (default: now). With --populate, files modified later get this time, and
-    /// every file was last read when it was modified.
-    #[arg(long, value_name = "SECONDS", allow_negative_numbers = true)]
-    time: Option<i64>,
-    /// Make lost+found.
-    #[arg(long)]
-    lost_found: bool,
-    /// Copy what is in this directory into it: modes, owners, times, links and holes are kept.
-    #[arg(long, value_name = "DIR")]
-    populate: Option<PathBuf>,
-    /// Owner of everything copied (0:0), instead of the files' own.
-    #[arg(long, value_name = "UID:GID", value_parser = values::owner, requires = "populate")]
-    owner: Option<(u32, u32)>,
-}
-
 #[derive(ValueEnum, Clone, Copy, Debug)]
 enum Order {
     #[value(alias = "le")]
@@ -180,79 +161,6 @@ fn make_ffs(args: &FfsArgs) -> failure::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// What was made, and what was copied into it.
-#[derive(serde::Serialize)]
-struct Result<M> {
-    #[serde(flatten)]
-    made: M,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    copied: Option<Inserted>,
-}
-
-impl Populate {
-    /// Copies a directory's contents into a new file system.
-    fn copy<V: Insertable>(
-        &self,
-        store: FileStore,
-        options: V::Options,
-        made_s: i64,
-    ) -> std::result::Result<Option<Inserted>, V::Error> {
-        let Some(directory) = &self.populate else { return Ok(None) };
-        let mut inserter = Inserter::<V, _>::open(store, options, made_s.saturating_mul(1_000_000_000))?;
-        let options = InsertOptions { owner: self.owner, overwrite: false, latest_s: self.time };
-        let bar = progress::bar(0, "copying");
-        let copied = inserter.insert(&directory.join("."), b"/", options, &mut |so_far| {
-            bar.set_message(format!("copying: {} files", so_far.files));
-            !posix::interrupt::requested()
-        });
-        bar.finish_and_clear();
-        copied?;
-        inserter.finish().map(|(_, done)| Some(done))
-    }
-}
-
-/// The size of what is there.
-fn size_of(path: &Path) -> failure::Result<u64> {
-    let there = FileStore::open(path).map_or(0, |store| store.len_bytes());
-    if there == 0 { Err(failure::usage("--size: how large is the file system to be? (64M, 2G)")) } else { Ok(there) }
-}
-
-/// Where a file system is made.
-struct Opened {
-    store: FileStore,
-    /// It is all zeros.
-    blank: bool,
-    /// A new file, which takes its place when the file system is in it: half of one is worse than none. A device is
-    /// there already.
-    whole: Option<Output>,
-}
-
-fn cannot_make(path: &Path) -> impl Fn(std::io::Error) -> failure::Failure {
-    move |error| failure::environment(format!("{}: cannot make the image: {error}", output::shown(path)))
-}
-
-/// Makes the image, or opens the device.
-fn open(path: &Path, size: u64) -> failure::Result<Opened> {
-    use std::os::unix::fs::FileTypeExt as _;
-    let cannot = cannot_make(path);
-    if path.metadata().is_ok_and(|meta| meta.file_type().is_block_device()) {
-        let file = OpenOptions::new().read(true).write(true).open(path).map_err(&cannot)?;
-        return Ok(Opened { store: FileStore::new(file).map_err(cannot)?, blank: false, whole: None });
-    }
-    // A link stays; what it leads to is replaced.
-    let place = path.canonicalize().unwrap_or_else(|_| path.to_owned());
-    let (whole, file) = Output::create(&place, 0o666).map_err(&cannot)?;
-    if let Ok(there) = place.metadata() {
-        file.set_permissions(there.permissions()).map_err(&cannot)?;
-    }
-    file.set_len(size).map_err(&cannot)?;
-    Ok(Opened { store: FileStore::new(file).map_err(cannot)?, blank: true, whole: Some(whole) })
-}
-
-fn finish(whole: Option<Output>, path: &Path) -> failure::Result<()> {
-    whole.map_or(Ok(()), Output::finish).map_err(cannot_make(path))
-}
-
 fn options(args: &FfsArgs, size_bytes: u64) -> failure::Result<MkfsOptions> {
     let version = if args.ufs == 1 { Version::Ufs1 } else { Version::Ufs2 };
     let base = MkfsOptions::new(version, size_bytes);
@@ -288,13 +196,4 @@ fn options(args: &FfsArgs, size_bytes: u64) -> failure::Result<MkfsOptions> {
         lost_found: args.populate.lost_found,
         ..base
     })
-}
-
-fn narrow(name: &str, value: u64) -> failure::Result<u32> {
-    u32::try_from(value).map_err(|_| failure::usage(format!("{name}: {value} is too much")))
-}
-
-/// Seconds since 1970.
-fn now() -> i64 {
-    std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).map_or(0, |t| t.as_secs() as i64)
 }

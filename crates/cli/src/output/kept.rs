@@ -4,7 +4,7 @@
 //! `result.json` lists the files beside it under `run.files`. A file that is listed there and is still as it was
 //! written goes with the result that it belonged to; one that somebody has changed stays, and that is said.
 
-use super::{shown, write_file};
+use super::file::{shown, write_file};
 use crate::failure::{self, Context as _};
 use crate::progress;
 use serde_json::{Value, json};

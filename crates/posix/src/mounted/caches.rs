@@ -6,7 +6,8 @@
 //! back and its pages are given up one file at a time, and looked at; names and attributes cannot be dropped that way.
 
 use super::{Mounted, Shared, raw};
-use crate::{CacheState, Fd, FileKind, SyncRange, interrupt};
+use crate::cache_state::{CacheDrop, CacheState};
+use crate::{Fd, FileKind, SyncRange, interrupt};
 use rustix::fs::{self, Advice, AtFlags, OFlags};
 use rustix::io::Errno as Sys;
 use std::ffi::{CString, OsStr};
@@ -28,29 +29,6 @@ const SAMPLE_TIME: Duration = Duration::from_millis(250);
 const ATTEMPTS: u32 = 4;
 /// Directories held open at a time while walking.
 const WALK_DEPTH: usize = 4096;
-
-/// What [`Mounted::drop_caches_explained`] achieved.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct CacheDrop {
-    /// File data: the pages that were looked at are gone (`Cold`) or not all of them (`Unverified`).
-    pub data: CacheState,
-    /// Names and attributes.
-    pub names: CacheState,
-    /// Files whose pages were looked at.
-    pub checked_files: usize,
-    /// Why a state is not `Cold`, in words for the record; empty if both are.
-    pub why: String,
-}
-
-impl CacheDrop {
-    /// Both together: cold only if both are.
-    pub fn state(&self) -> CacheState {
-        match (self.data, self.names) {
-            (CacheState::Cold, CacheState::Cold) => CacheState::Cold,
-            _ => CacheState::Unverified,
-        }
-    }
-}
 
 impl Mounted {
     /// Empties the caches and says what is known about data and about names, and why.

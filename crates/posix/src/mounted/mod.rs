@@ -24,7 +24,8 @@ mod run;
 mod table;
 mod trim;
 
-pub use caches::{CacheDrop, begin_write_back};
+use crate::cache_state::CacheDrop;
+pub use caches::begin_write_back;
 pub(crate) use call::stat as stat_of;
 pub use environment::machine;
 pub(crate) use environment::meminfo_bytes;

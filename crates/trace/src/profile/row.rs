@@ -264,6 +264,13 @@ own_fields! {
     size_before: Option<u64>
 }
 
+impl Event {
+    /// A successful call of process 1 that took no time and of which nothing else is known.
+    pub fn new(seq: u64, t_ns: u64, op: Op) -> Event {
+        Event::from(Row::new(seq, t_ns, op))
+    }
+}
+
 impl From<&Row> for Event {
     #[inline]
     fn from(row: &Row) -> Event {

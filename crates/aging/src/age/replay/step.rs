@@ -1,15 +1,12 @@
 //! One operation of the plan, resolved: what it changes in the books, and the job it makes.
 
-use super::{DataMode, FileSystem, NodeId, Presence, Replay, Trouble};
+use super::{DataMode, FileSystem, NodeId, PATH_BYTES_MAX, Presence, Replay, Trouble};
 use crate::age::AgeError;
 use crate::{AgingOp, OpKind};
 use posix::FileKind;
 
 /// A directory, and a name in it; `None`: derived from the node.
 type Name = (NodeId, Option<Box<[u8]>>);
-
-/// The longest path (`PATH_MAX`), without the terminating NUL.
-pub(super) const PATH_BYTES_MAX: usize = 4095;
 
 impl<F: FileSystem> Replay<'_, F> {
     /// Resolves one operation.

@@ -1,6 +1,6 @@
 //! The benchmarks that make files of their own in a directory of their own: their arguments.
 
-use super::{RepeatArgs, in_virtual_time, on_targets};
+use super::targets::{RepeatArgs, in_virtual_time, on_targets};
 use crate::output::ResultArgs;
 use crate::{failure, target, values};
 use posix::Target;

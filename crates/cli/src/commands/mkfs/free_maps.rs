@@ -1,6 +1,6 @@
 //! `fsage mkfs free-maps IMAGE MAPS`.
 
-use super::{Opened, finish, open};
+use super::image::{Opened, finish, open};
 use crate::failure::{self, Context as _};
 use crate::images::FREE_MAPS_SCHEMA;
 use crate::output::{self, ResultArgs};

@@ -1,6 +1,6 @@
 //! `fsage mkfs lfs IMAGE --size SIZE`.
 
-use super::{Opened, Populate, Result, finish, narrow, now, open, size_of};
+use super::image::{Opened, Populate, Result, finish, narrow, now, open, size_of};
 use crate::failure::{self, Context as _};
 use crate::output::{self, ResultArgs};
 use crate::values;

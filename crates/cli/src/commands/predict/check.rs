@@ -1,6 +1,6 @@
 //! `fsage predict --check`: the prediction held against replays, then and there.
 
-use super::{place, prefixed};
+use super::place::{place, prefixed};
 use crate::failure;
 use crate::target::{self, TargetArgs};
 use document::{Cell, Document, Table};
