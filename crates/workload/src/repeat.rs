@@ -1,4 +1,4 @@
-//! How often a benchmark is run, and in which order.
+//! Rounds, warm-up and the order of runs.
 
 use serde::{Deserialize, Serialize};
 

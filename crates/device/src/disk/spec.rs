@@ -525,7 +525,7 @@ fn time(key: &str, ms: f64) -> Result<(), Invalid> {
 
 impl SeekSpec {
     /// The table where it reaches; else the curve; else the table's last line drawn on.
-    pub(crate) fn distance_ms(&self, distance: u32) -> f64 {
+    pub(super) fn distance_ms(&self, distance: u32) -> f64 {
         let at = self.table.partition_point(|&(d, _)| d < distance);
         let in_table = self.table.get(at);
         if let (None, Some([a, b]), Some([c, e])) = (in_table, self.short, self.long) {
@@ -558,7 +558,7 @@ impl SeekSpec {
     }
 
     /// By distance where the drive's file says so; else the same for all.
-    pub(crate) fn settle_ms(&self, distance: u32) -> f64 {
+    pub(super) fn settle_ms(&self, distance: u32) -> f64 {
         between(&self.write_settle_by_distance, distance).unwrap_or(self.write_settle_ms)
     }
 

@@ -79,7 +79,7 @@ struct OpenFile {
 /// The stage's state: the tree and the open descriptions.
 #[derive(Debug)]
 pub struct Preprocess {
-    pub(super) walker: Walker,
+    walker: Walker,
     files: FxHashMap<OfdId, OpenFile>,
     changed: Change,
     reports: Vec<ReportDirectory>,

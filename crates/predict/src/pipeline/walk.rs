@@ -89,7 +89,7 @@ pub(super) struct Walked {
     pub surprise: bool,
 }
 
-/// The tree, and what is remembered of the walks of the batch at hand.
+/// The tree, what is remembered of walks until the batch ends, and what all walks have found.
 #[derive(Debug)]
 pub(super) struct Walker {
     pub(super) tree: Tree,

@@ -364,7 +364,7 @@ fn put_bits(bits: &[u8], count: usize, out: &mut Vec<u8>) {
         }
     };
     while at < whole {
-        // Only of these can there be a run; of others it would be counted anew from each of its bytes.
+        // Only of these bytes are runs written. To count alike ones of another value takes quadratic time.
         let alike = |byte: &&u8| **byte == bits[at] && matches!(byte, 0 | 0xff);
         let run = bits[at..whole].iter().take_while(alike).count();
         if run >= 2 {

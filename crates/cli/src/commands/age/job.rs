@@ -1,4 +1,4 @@
-//! A run of `fsage age`, decided before anything is made.
+//! The job that the arguments of `fsage age` come to.
 
 use super::kept;
 use aging::age::{AgeOptions, PlanIdentity, State};
