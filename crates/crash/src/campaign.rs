@@ -1,7 +1,8 @@
 //! A search as somebody asks for it: a target, what is to be done on it, and a report.
 
-use crate::search::{OpenWrite, Ran, Search, Start, start};
+use crate::search::{OpenWrite, Ran, Search, start};
 use crate::sequence::{self, Drawn, MIXES};
+use crate::start_state::Start;
 use crate::{
     Class, CrashError, Failure, FfsSubject, LfsSubject, Op, Settings, Subject, Tally, Undone, Watched, image_of,
     minimise, one_state, run_ops, search, shown_ops,

@@ -2,7 +2,7 @@
 //! each file held, and what was promised when.
 
 use crate::names::{NamesOverTime, all_entries};
-use crate::{Content, Found, Identity, Kind, Op, Tree};
+use crate::{Content, Found, Identity, Kind, Op, Start, Tree};
 use device::crash::Event;
 use device::store::Frozen;
 use std::collections::BTreeMap;
@@ -124,12 +124,12 @@ impl History {
     }
 
     /// What it begins with.
-    pub fn start(&self) -> crate::Start {
+    pub fn start(&self) -> Start {
         let files = self.files.iter().filter(|(_, file)| file.versions.first().is_some_and(|(call, _)| *call == 0));
         let files = files
             .map(|(id, file)| (*id, (file.kind, file.versions.first().map(|(_, v)| v.clone()).unwrap_or_default())));
         let tree = self.trees.first().map(|tree| (**tree).clone()).unwrap_or_default();
-        crate::Start { image: self.base.clone(), seen: Found { tree, files: files.collect() }, calls: self.stamp_from }
+        Start { image: self.base.clone(), seen: Found { tree, files: files.collect() }, calls: self.stamp_from }
     }
 
     /// What was done, so that it can be done again: what was asked for, or else what changed something.

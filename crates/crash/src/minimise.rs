@@ -3,7 +3,8 @@
 //! Delta debugging (Zeller and Hildebrandt, IEEE TSE 28(2), 2002) over operations: halves, quarters and so on are left
 //! out as long as what is left fails in the same way. Then every state of what is left is looked at.
 
-use crate::search::{Ran, Settings, Start, explore, run_ops};
+use crate::search::{Ran, Settings, explore, run_ops};
+use crate::start_state::Start;
 use crate::{Class, CrashError, Failure, Op, Subject};
 use device::crash::{Crash, StateId};
 use kernel::Lab;

@@ -5,7 +5,7 @@
 //! not looked at again.
 
 use crate::judge::{Class, Verdict, judge};
-use crate::{CrashError, Found, History, Op, Recovered, Subject, Tally, Undone, Unrecoverable, Watched};
+use crate::{CrashError, Found, History, Op, Recovered, Start, Subject, Tally, Undone, Unrecoverable, Watched};
 use device::crash::{Crash, Disk, Plan, StateId};
 use device::store::{Frozen, Overlay, Store};
 use kernel::Lab;
@@ -15,17 +15,6 @@ use serde::Serialize;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError, RwLock, mpsc};
-
-/// What sequences begin with.
-#[derive(Clone, Debug)]
-pub struct Start {
-    /// An image that was unmounted.
-    pub image: Frozen,
-    /// What is in it.
-    pub seen: Found,
-    /// Calls that made it: data of later ones is stamped with greater numbers.
-    pub calls: u32,
-}
 
 /// A history with what else is known of it.
 #[derive(Debug)]

@@ -1,6 +1,6 @@
 //! A file system that crashes: how it is mounted, how it recovers, what it promises.
 
-use crate::{CrashError, Found};
+use crate::{CrashError, Found, Unrecoverable};
 use device::crash::Event;
 use device::store::{Frozen, Store};
 use kernel::{Lab, Volume};
@@ -48,16 +48,6 @@ pub struct Recovered {
     pub beyond: Option<String>,
     /// What else happened, by name: so that a test can see that its states are what they should be.
     pub events: BTreeMap<&'static str, u64>,
-}
-
-/// Why a disk cannot be recovered.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Unrecoverable(pub String);
-
-impl<E: std::error::Error> From<E> for Unrecoverable {
-    fn from(error: E) -> Unrecoverable {
-        Unrecoverable(error.to_string())
-    }
 }
 
 /// A file system under test.

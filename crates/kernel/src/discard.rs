@@ -5,16 +5,6 @@
 
 use crate::program::{Direction, IoId, Step};
 use crate::{Cx, Pbn};
-use std::collections::BTreeMap;
-
-/// Discards that are not complete.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Discards {
-    /// Whether the device takes any.
-    pub(crate) supported: bool,
-    /// By first place: the place behind the last, and the request. They never overlap.
-    under_way: BTreeMap<Pbn, (Pbn, IoId)>,
-}
 
 /// Where one begins and ends, and its request.
 type Discard = (Pbn, (Pbn, IoId));

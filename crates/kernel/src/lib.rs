@@ -16,6 +16,7 @@ pub mod cluster;
 mod costs;
 mod cx;
 mod discard;
+mod discards_under_way;
 mod engine;
 mod lab;
 mod log;

@@ -15,6 +15,7 @@
 mod background;
 mod bytes;
 mod check;
+mod data;
 mod drive;
 mod error;
 mod ffs_options;
@@ -25,10 +26,11 @@ mod spec;
 
 pub use background::{BackgroundCheck, CheckedInBackground, GIVEN_BACK_AT_ONCE, Reader};
 pub use check::Checked;
+pub use data::Data;
 pub use drive::DriveSpec;
 pub use error::OpenError;
 pub use ffs_options::{FfsOptions, Groups};
 pub use laboratory::Laboratory;
 pub use lfs_options::LfsOptions;
 pub use site::{LabSite, SiteOptions};
-pub use spec::{Data, Spec, System};
+pub use spec::{Spec, System};

@@ -1,6 +1,7 @@
 //! A laboratory target made ready for a run: handles that share one laboratory.
 
-use crate::spec::{Data, System};
+use crate::data::Data;
+use crate::spec::System;
 use crate::{Laboratory, OpenError, Spec};
 use fault::Fault as _;
 use kernel::Ino;

@@ -2,7 +2,7 @@
 
 use crate::bytes::{self, Begun};
 use crate::drive::{DEFAULT_DRIVE, DriveSpec};
-use crate::{FfsOptions, Laboratory, LfsOptions, OpenError};
+use crate::{Data, FfsOptions, Laboratory, LfsOptions, OpenError};
 use device::Device;
 use device::beside::Beside;
 use device::fixed::FixedDevice;
@@ -103,16 +103,6 @@ impl System {
             System::Lfs(_) => LfsOptions::accepted(),
         }
     }
-}
-
-/// Which bytes a laboratory keeps.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Data {
-    /// Those that processes give explicitly; others read as a pattern, and are zeros in an image.
-    #[default]
-    Given,
-    /// Those of every block, as on a disk.
-    Full,
 }
 
 /// What is wrong at a place of the text.

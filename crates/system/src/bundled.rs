@@ -1,18 +1,10 @@
 //! The bundled library of measured profiles: scratch images of ext4, XFS and btrfs (`profiles/` in the repository).
 
+use crate::bundled_files::PROFILES;
 use crate::{SystemProfile, SystemProfileError};
 use std::path::Path;
 
-const PROFILES: [(&str, &str, &str); 3] = [
-    ("ext4", "profiles/ext4.system", include_str!("../profiles/ext4.system")),
-    ("xfs", "profiles/xfs.system", include_str!("../profiles/xfs.system")),
-    ("btrfs", "profiles/btrfs.system", include_str!("../profiles/btrfs.system")),
-];
-
-/// The short names of the bundled profiles, in their order: `ext4`, `xfs`, `btrfs`.
-pub fn names() -> impl Iterator<Item = &'static str> {
-    PROFILES.iter().map(|(name, _, _)| *name)
-}
+pub use crate::bundled_files::names;
 
 /// Every bundled profile.
 ///

@@ -82,7 +82,7 @@ pub enum SystemProfileError {
 }
 
 fn there() -> String {
-    format!("bundled are {}", crate::bundled::names().collect::<Vec<_>>().join(", "))
+    format!("bundled are {}", crate::bundled_files::names().collect::<Vec<_>>().join(", "))
 }
 
 impl Fault for SystemProfileError {

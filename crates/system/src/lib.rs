@@ -9,6 +9,7 @@
 mod apart;
 mod behaviour;
 pub mod bundled;
+mod bundled_files;
 mod cache_policy;
 mod called;
 mod drift;

@@ -13,11 +13,14 @@ mod geometry;
 mod mechanism;
 mod model;
 mod queue;
+mod scheduler;
 mod seek;
 pub mod spec;
 mod transfer;
+mod traps;
 
 pub use geometry::{Geometry, Pbn, Zone};
 pub use model::{Action, Disk, Refinement, Served};
-pub use queue::{QueuedDisk, Scheduler};
+pub use queue::QueuedDisk;
+pub use scheduler::Scheduler;
 pub use seek::Seek;

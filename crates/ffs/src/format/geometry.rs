@@ -353,3 +353,22 @@ impl Geometry {
         u64::from(frag) * u64::from(self.fsize / 512)
     }
 }
+
+impl Superblock {
+    /// What everything is found with; an error where the fields make no sense. See [`Geometry::new`].
+    pub fn geometry(&self, at_byte: u64) -> Result<Geometry, FormatError> {
+        Geometry::new(self, at_byte)
+    }
+
+    /// Byte in the image of a group's copy of the superblock.
+    pub fn copy_at(&self, geometry: &Geometry, group: GroupNo) -> u64 {
+        geometry.byte_of(FragAddr(geometry.group_start(group).0 + u64::from(geometry.sblkno)))
+    }
+}
+
+impl GroupOffsets {
+    /// For the groups of a file system.
+    pub fn of(g: &Geometry) -> GroupOffsets {
+        GroupOffsets::new(g.layout.version, g.old_cpg, g.old_nrpos, g.ipg, g.fpg, g.frag, g.contigsumsize)
+    }
+}

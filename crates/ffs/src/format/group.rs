@@ -1,13 +1,12 @@
 //! Cylinder groups (`struct cg`): what is free in a group.
 
+use super::group_offsets::{GroupOffsets, HEADER_BYTES};
 use super::{Bitmap, Csum, Disk, Endian, Geometry, GroupNo, Version, check_hash, on_disk};
 use crate::FormatError;
 use ufs::FieldDef;
 
 /// `CG_MAGIC`.
 pub const CG_MAGIC: u32 = 0x0009_0255;
-/// Bytes of the header.
-const HEADER_BYTES: usize = 168;
 const HASH_AT: usize = 132;
 
 on_disk! {
@@ -116,67 +115,6 @@ impl std::ops::Deref for CylinderGroup {
 impl std::ops::DerefMut for CylinderGroup {
     fn deref_mut(&mut self) -> &mut GroupHeader {
         &mut self.h
-    }
-}
-
-/// Where a group made now has its parts (`initcg` of newfs).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct GroupOffsets {
-    /// Free blocks by cylinder.
-    pub btotoff: u32,
-    /// Free blocks by position.
-    pub boff: u32,
-    /// Map of used inodes.
-    pub iusedoff: u32,
-    /// Map of free fragments.
-    pub freeoff: u32,
-    /// Cluster summary.
-    pub clustersumoff: u32,
-    /// Map of free blocks.
-    pub clusteroff: u32,
-    /// After everything: the bytes a group needs.
-    pub nextfreeoff: u32,
-}
-
-impl GroupOffsets {
-    /// For groups of `ipg` inodes and `fpg` fragments.
-    pub fn new(
-        version: Version,
-        cpg: u32,
-        nrpos: u32,
-        ipg: u32,
-        fpg: u32,
-        frag: u32,
-        contigsumsize: u32,
-    ) -> GroupOffsets {
-        let header = HEADER_BYTES as u32;
-        let (btotoff, boff, iusedoff) = match version {
-            Version::Ufs1 => (header, header + 4 * cpg, header + 4 * cpg + 2 * cpg * nrpos),
-            Version::Ufs2 => (0, 0, header),
-        };
-        let freeoff = iusedoff + ipg.div_ceil(8);
-        let free_end = freeoff + fpg.div_ceil(8);
-        if contigsumsize == 0 {
-            return GroupOffsets {
-                btotoff,
-                boff,
-                iusedoff,
-                freeoff,
-                clustersumoff: 0,
-                clusteroff: 0,
-                nextfreeoff: free_end,
-            };
-        }
-        // The summary is indexed from 1, so that its entry 0 may lie over the end of the free map.
-        let clustersumoff = (free_end - 4).next_multiple_of(4);
-        let clusteroff = clustersumoff + (contigsumsize + 1) * 4;
-        let nextfreeoff = clusteroff + (fpg / frag).div_ceil(8);
-        GroupOffsets { btotoff, boff, iusedoff, freeoff, clustersumoff, clusteroff, nextfreeoff }
-    }
-
-    /// For the groups of a file system.
-    pub fn of(g: &Geometry) -> GroupOffsets {
-        GroupOffsets::new(g.layout.version, g.old_cpg, g.old_nrpos, g.ipg, g.fpg, g.frag, g.contigsumsize)
     }
 }
 

@@ -7,6 +7,7 @@ mod bitmap;
 mod dinode;
 mod geometry;
 mod group;
+mod group_offsets;
 mod superblock;
 mod types;
 mod version;
@@ -15,10 +16,11 @@ pub use bitmap::Bitmap;
 pub use dinode::{Dinode, SF_SNAPSHOT, symlink_area_bytes};
 pub use geometry::Geometry;
 pub(crate) use group::group_cylinders;
-pub use group::{CG_MAGIC, CylinderGroup, GroupFormat, GroupHeader, GroupOffsets};
+pub use group::{CG_MAGIC, CylinderGroup, GroupFormat, GroupHeader};
+pub use group_offsets::GroupOffsets;
 pub(crate) use superblock::LOG_AT;
 pub use superblock::{
-    Csum, CsumTotal, SB_SIZE_MAX, Superblock, SuperblockFields, UFS1_MAGIC, UFS2_MAGIC, flags, old_flags,
+    Csum, CsumTotal, LogPlace, SB_SIZE_MAX, Superblock, SuperblockFields, UFS1_MAGIC, UFS2_MAGIC, flags, old_flags,
 };
 pub use types::{FragAddr, GroupNo};
 pub(crate) use ufs::Disk;

@@ -1,8 +1,7 @@
 //! The superblock (`struct fs`).
 
-use super::{Disk, Endian, FragAddr, Geometry, GroupNo, Layout, Version, check_hash, check_hashes, on_disk};
+use super::{Disk, Endian, FragAddr, Layout, Version, check_hash, check_hashes, on_disk};
 use crate::FormatError;
-use crate::log::format::LogPlace;
 use serde::Serialize;
 use ufs::Text;
 
@@ -308,6 +307,17 @@ on_disk! {
     }
 }
 
+/// Where the log lies, as the superblock knows it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct LogPlace {
+    /// The inode of its file.
+    pub ino: u32,
+    /// Its first fragment.
+    pub first: FragAddr,
+    /// How many there are: whole blocks.
+    pub frags: u32,
+}
+
 /// A superblock: its fields, and every byte it was read from.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Superblock {
@@ -341,7 +351,7 @@ impl Superblock {
     }
 
     /// Reads one from the 1376 to 8192 bytes at byte `at_byte` of the image. Only the magic is checked: see
-    /// [`Geometry::new`] for what must hold before anything is found with it.
+    /// [`Geometry::new`](super::Geometry::new) for what must hold before anything is found with it.
     pub fn decode(bytes: &[u8], at_byte: u64) -> Result<Superblock, FormatError> {
         if bytes.len() < NAMED_BYTES {
             let (needed, found) = (NAMED_BYTES, bytes.len());
@@ -512,16 +522,6 @@ impl Superblock {
         if self.layout.version == Version::Ufs1 {
             self.f.old_time = time_s as i32; // Wraps in 2038, as UFS1 does.
         }
-    }
-
-    /// What everything is found with; an error where the fields make no sense. See [`Geometry::new`].
-    pub fn geometry(&self, at_byte: u64) -> Result<Geometry, FormatError> {
-        Geometry::new(self, at_byte)
-    }
-
-    /// Byte in the image of a group's copy of the superblock.
-    pub fn copy_at(&self, geometry: &Geometry, group: GroupNo) -> u64 {
-        geometry.byte_of(FragAddr(geometry.group_start(group).0 + u64::from(geometry.sblkno)))
     }
 }
 

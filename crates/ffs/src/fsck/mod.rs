@@ -19,10 +19,9 @@ pub(crate) mod superblock;
 pub use background::{Left, background, background_planted};
 pub use report::{Contents, Finding, Phase, Problem, Report};
 
-use crate::format::{Bitmap, CylinderGroup, Dinode, FragAddr, Geometry, Ino, Superblock};
+use crate::format::{Bitmap, CylinderGroup, Dinode, FragAddr, Geometry, Ino, LogPlace, Superblock};
 use crate::image::{Located, read_inode, write_inode};
 use crate::log::Replayed;
-use crate::log::format::LogPlace;
 use crate::planted::{Bug, Planted};
 use crate::{FfsError, Store};
 use std::collections::{BTreeMap, BTreeSet};

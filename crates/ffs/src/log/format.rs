@@ -4,11 +4,12 @@
 //! before it. It holds sectors as they are to be, so that replaying it twice is replaying it once.
 
 use crate::FormatError;
-use crate::format::{Disk as _, Endian, FragAddr, Geometry, LOG_AT, check_hash, on_disk};
+use crate::format::{Disk as _, Endian, Geometry, LOG_AT, check_hash, on_disk};
 use crate::planted::{Bug, Planted};
 use device::store::{Store, StoreError, read};
 use kernel::{Block, Encode};
-use serde::Serialize;
+
+pub use crate::format::LogPlace;
 
 /// Bytes of a sector: what the log counts in, and what a drive writes whole or not at all.
 pub const SECTOR: u64 = 512;
@@ -22,17 +23,6 @@ pub const VERSION: u32 = 1;
 const LIST_AT: usize = 40;
 /// Bytes of an extent of that list.
 const EXTENT_BYTES: usize = 16;
-
-/// Where the log lies, as the superblock knows it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-pub struct LogPlace {
-    /// The inode of its file.
-    pub ino: u32,
-    /// Its first fragment.
-    pub first: FragAddr,
-    /// How many there are: whole blocks.
-    pub frags: u32,
-}
 
 on_disk! {
     /// The header: the first sector of the log.

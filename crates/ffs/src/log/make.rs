@@ -1,9 +1,9 @@
 //! Giving a file system a log.
 
-use super::format::{HeaderFields, LogPlace, Ring};
+use super::format::{HeaderFields, Ring};
 use super::replay::LogState;
 use super::{LOG_NAME, OPERATION_BLOCKS};
-use crate::format::{Dinode, FileType, FragAddr, NDADDR, ROOT_INO, Version};
+use crate::format::{Dinode, FileType, FragAddr, LogPlace, NDADDR, ROOT_INO, Version};
 use crate::policy::Options;
 use crate::volume::inodes::{Body, Node, Own};
 use crate::volume::pointers::{Indirects, Leaf, way};

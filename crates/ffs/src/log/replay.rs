@@ -4,10 +4,10 @@
 //! summaries and the totals: time in proportion to the log, and not to the files. The log is empty only when everything
 //! is in its place, so that a crash meanwhile costs nothing: replaying begins again.
 
-use super::format::{Extent, HeaderFields, LogPlace, Record, Ring, SECTOR};
+use super::format::{Extent, HeaderFields, Record, Ring, SECTOR};
 use super::notes::{BATCH_MAGIC, Window};
 use super::replayed::{Noted, Replayed};
-use crate::format::{Csum, CsumTotal, Geometry, GroupNo};
+use crate::format::{Csum, CsumTotal, Geometry, GroupNo, LogPlace};
 use crate::image::{Located, Search, locate, read_inode};
 use crate::integrity::Integrity;
 use crate::planted::{Bug, Planted};

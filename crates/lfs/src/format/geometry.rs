@@ -238,3 +238,10 @@ impl Geometry {
         }
     }
 }
+
+impl Superblock {
+    /// What everything is found with; an error where the fields make no sense. See [`Geometry::new`].
+    pub fn geometry(&self, at_byte: u64) -> Result<Geometry, FormatError> {
+        Geometry::new(self, at_byte)
+    }
+}

@@ -7,6 +7,7 @@
 mod dinode;
 mod geometry;
 mod ifile;
+mod ifile_place;
 mod summary;
 mod superblock;
 

@@ -1,6 +1,6 @@
 //! The superblock (`struct dlfs`): 512 bytes.
 
-use super::{ENDIAN, Geometry, LABEL_BYTES, cksum};
+use super::{ENDIAN, LABEL_BYTES, cksum};
 use ufs::{Disk as _, FormatError, Text, on_disk};
 
 /// `LFS_MAGIC`.
@@ -19,7 +19,7 @@ on_disk! {
     /// The fields of the superblock as they stand on disk. Addresses and counts are in fragments unless said otherwise.
     ///
     /// The fields from `freehd` to `lastpseg` are a checkpoint: with them everything else is found. Those from
-    /// `maxfilesize` on that follow from others are checked by [`Geometry::new`], and not read.
+    /// `maxfilesize` on that follow from others are checked by [`Geometry::new`](super::Geometry::new), and not read.
     pub struct SuperblockFields {
         /// [`LFS_MAGIC`].
         0 magic: u32,
@@ -174,7 +174,7 @@ impl Superblock {
     }
 
     /// Reads one from its 512 bytes, which are at byte `at_byte` of the image. Magic, version and checksum must be
-    /// right; see [`Geometry::new`] for what must hold before anything is found with it.
+    /// right; see [`Geometry::new`](super::Geometry::new) for what must hold before anything is found with it.
     pub fn decode(bytes: &[u8], at_byte: u64) -> Result<Superblock, FormatError> {
         let structure = || "superblock".to_owned();
         let Some(raw) = bytes.first_chunk::<SB_BYTES>() else {
@@ -208,11 +208,6 @@ impl Superblock {
     /// Whether it was unmounted cleanly.
     pub fn is_clean(&self) -> bool {
         self.f.pflags & PF_CLEAN != 0
-    }
-
-    /// What everything is found with; an error where the fields make no sense. See [`Geometry::new`].
-    pub fn geometry(&self, at_byte: u64) -> Result<Geometry, FormatError> {
-        Geometry::new(self, at_byte)
     }
 
     /// The byte where the first superblock is looked for.
