@@ -1,4 +1,4 @@
-//! What can be said of a hard disk and is seldom meant.
+//! Figures that a disk's file may have, and that are seldom meant.
 
 use crate::disk::geometry::Geometry;
 use crate::disk::scheduler::Scheduler;

@@ -10,7 +10,7 @@ pub(super) fn open_directory(at: &OwnedFd, name: &OsStr) -> Result<OwnedFd, Errn
     open_directory_at(at, name)
 }
 
-/// The same; its name is looked up in an open directory, whatever kind of descriptor that is, or in the working one.
+/// Opens a directory by its name in another, of which any descriptor is known, or in the working directory.
 pub(super) fn open_directory_at(at: impl AsFd, name: &OsStr) -> Result<OwnedFd, Errno> {
     #[cfg(test)]
     tests::OPENED.set(tests::OPENED.get() + 1);
