@@ -221,7 +221,7 @@ impl Mount<'_> {
         }
         let live = Arc::new(Mutex::new(live));
         // In the list before it is there: whoever is killed leaves a mount that answers nobody.
-        let listed = Listed::new(self.on, FS_TYPE);
+        let mut listed = Listed::new(self.on, FS_TYPE);
         let session = self.session(Served { live: live.clone() });
         let session = match session {
             Ok(session) => session,

@@ -250,7 +250,7 @@ pub fn exit_code() -> Option<u8> {
 /// Stops the calling thread for good once the forced clean-up has begun, which ends the process: what it would make
 /// now would be left behind, and what it would fail at is no news.
 #[inline]
-pub(crate) fn stand_aside() {
+pub fn stand_aside() {
     if FORCED.load(Ordering::Relaxed) {
         loop {
             std::thread::park();

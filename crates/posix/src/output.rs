@@ -4,7 +4,7 @@
 //! planted in a directory that others can write to is never followed. What was at the place, a link too, is replaced
 //! and not written through. A run that is killed leaves it to the next one ([`crate::cleanup`]).
 
-use crate::cleanup::{Entry, Resource};
+use crate::cleanup::{Entry, Resource, begin_making};
 use crate::temporary::beside;
 use rustix::fs::{Mode, OFlags};
 use std::fs::File;
@@ -37,7 +37,8 @@ impl Output {
             let temporary = place.with_file_name(beside(name)?);
             // The next run may be in another directory.
             let path = std::path::absolute(&temporary)?;
-            let entry = Entry::new(Resource::File { path, ino: None });
+            let making = begin_making();
+            let entry = Entry::new(&making, Resource::File { path, ino: None });
             match rustix::fs::open(&temporary, flags, Mode::from_raw_mode(mode)) {
                 Ok(fd) => {
                     let output = Output { place: place.to_owned(), temporary, entry: Some(entry) };

@@ -61,7 +61,8 @@ fn each_wait_has_the_waker_and_the_time_that_the_program_noted() {
         // Somebody who wakes another may be held up, so that the wait ends where the program cannot see it: but never
         // without a turn.
         let turns: Vec<&Turn> = recorded.schedule.iter().filter(fits).collect();
-        assert_eq!(turns.len(), 1, "{kind} of {tid}, woken by {waker:?} between {from} and {to}: {turns:?}");
+        let all: Vec<&Turn> = recorded.schedule.iter().filter(|turn| turn.tid == *tid).collect();
+        assert_eq!(turns.len(), 1, "{kind} of {tid}, woken by {waker:?} between {from} and {to}, {began}: {all:#?}");
     }
 }
 

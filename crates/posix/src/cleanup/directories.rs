@@ -2,6 +2,7 @@
 
 use super::list::Entry;
 use super::lock::{Locking, lock_directory};
+use super::making;
 use super::names::private_name;
 use super::resource::Resource;
 use rustix::fs;
@@ -11,8 +12,9 @@ use std::path::{Path, PathBuf};
 /// Makes a directory (mode 0700), locks it and enters it in the list; `None` if a sweep took it in the moment before
 /// the lock: another will do.
 pub(super) fn make_directory(path: &Path) -> io::Result<Option<Entry>> {
+    let making = making::begin();
     // The next run may be in another directory.
-    let entry = Entry::new(Resource::Directory { path: std::path::absolute(path)?, ino: None });
+    let entry = Entry::new(&making, Resource::Directory { path: std::path::absolute(path)?, ino: None });
     if let Err(error) = std::os::unix::fs::DirBuilderExt::mode(&mut std::fs::DirBuilder::new(), 0o700).create(path) {
         entry.forget();
         return Err(error);

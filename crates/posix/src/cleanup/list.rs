@@ -1,7 +1,9 @@
 //! The list of what this process has made, in memory and in its journal.
 
 use super::journal;
+use super::making::{self, Making};
 use super::resource::{Removal, Resource};
+use crate::interrupt::stand_aside;
 use crate::mounts::MountEntry;
 use std::io;
 use std::os::fd::OwnedFd;
@@ -31,8 +33,8 @@ pub(crate) struct Entry {
 }
 
 impl Entry {
-    /// Enters a thing that is about to be made.
-    pub(crate) fn new(resource: Resource) -> Entry {
+    /// Enters a thing that is about to be made. The forced clean-up waits until it is.
+    pub(crate) fn new(_making: &Making, resource: Resource) -> Entry {
         let id = NEXT.fetch_add(1, Ordering::Relaxed);
         let mut list = list();
         list.push(Listed { id, resource, _lock: None });
@@ -77,6 +79,7 @@ impl Entry {
 
     /// Removes the thing now, and says how that went.
     pub(crate) fn remove(self) -> io::Result<()> {
+        stand_aside();
         let result = remove_entry(self.id);
         std::mem::forget(self);
         result
@@ -91,6 +94,7 @@ impl Entry {
 
 impl Drop for Entry {
     fn drop(&mut self) {
+        stand_aside();
         if let Err(error) = remove_entry(self.id) {
             crate::notice::tell(&format!("cannot clean up: {error}"));
         }
@@ -117,8 +121,9 @@ fn remove_entry(id: u64) -> io::Result<()> {
 }
 
 /// Removes everything in the list, the youngest first, and says in words what could not be removed. For the end
-/// of a process that cannot unwind.
-pub fn release_all() -> Vec<String> {
+/// of a process that cannot unwind: other threads of it make nothing more.
+pub(crate) fn release_all() -> Vec<String> {
+    making::end();
     let (mut troubles, mut tried) = (Vec::new(), Vec::new());
     loop {
         let next = list().iter().rev().map(|listed| listed.id).find(|id| !tried.contains(id));

@@ -1,6 +1,7 @@
 //! Mounts that this process serves.
 
 use super::list::Entry;
+use super::making::{self, Making};
 use super::resource::{Resource, top_at};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -10,19 +11,24 @@ use std::path::{Path, PathBuf};
 pub struct Served {
     point: PathBuf,
     entry: Option<Entry>,
+    /// Until it is mounted.
+    making: Option<Making>,
 }
 
 impl Served {
     /// Enters one that is about to be made.
     pub fn new(point: &Path, fs_type: &str) -> Served {
         let resource = Resource::Served { point: point.to_owned(), fs_type: fs_type.to_owned(), device: None };
-        Served { point: point.to_owned(), entry: Some(Entry::new(resource)) }
+        let making = making::begin();
+        Served { point: point.to_owned(), entry: Some(Entry::new(&making, resource)), making: Some(making) }
     }
 
     /// It is mounted: from now on nothing else at that place is taken for it.
-    pub fn made(&self) {
-        let (Some(entry), Some(mount)) = (&self.entry, top_at(&self.point)) else { return };
-        entry.mounted(mount);
+    pub fn made(&mut self) {
+        if let (Some(entry), Some(mount)) = (&self.entry, top_at(&self.point)) {
+            entry.mounted(mount);
+        }
+        self.making = None;
     }
 
     /// It has not been mounted.

@@ -92,8 +92,11 @@ impl Scratch {
         }
         let point = stage.join("mnt");
         std::fs::create_dir(&point).map_err(|e| SetupError::from_io(&point, "make the mount point", e))?;
-        let mount_entry = Entry::new(Resource::Mount { point: point.clone() });
-        mount_on(spec, device.path(), &point)?;
+        let making = cleanup::begin_making();
+        let mount_entry = Entry::new(&making, Resource::Mount { point: point.clone() });
+        let mounted = mount_on(spec, device.path(), &point);
+        drop(making);
+        mounted?;
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let root = fs::open(&point, flags, fs::Mode::empty())
             .map_err(|e| SetupError::from_io(&point, "open the new file system", e.into()))?;
