@@ -70,14 +70,22 @@ impl Column {
         let Some(present) = &mut self.present else { unreachable!("a column that can be null") };
         let filled = self.values.len();
         self.values.resize(filled + numbers.len(), 0);
-        present.resize((self.rows + numbers.len()).div_ceil(8), 0);
-        let mut at = filled;
+        let (mut at, mut bit) = (filled, self.rows % 8);
+        let mut byte = if bit == 0 { 0 } else { present.pop().expect("rows of a byte that is not full") };
+        self.rows += numbers.len();
         for number in numbers {
             // Every number is put down; one that is not there is written over by the next.
             self.values[at] = number.unwrap_or(0);
             at += usize::from(number.is_some());
-            present[self.rows / 8] |= u8::from(number.is_some()) << (self.rows % 8);
-            self.rows += 1;
+            byte |= u8::from(number.is_some()) << bit;
+            bit += 1;
+            if bit == 8 {
+                present.push(byte);
+                (byte, bit) = (0, 0);
+            }
+        }
+        if bit > 0 {
+            present.push(byte);
         }
         self.values.truncate(at);
     }
@@ -417,16 +425,16 @@ fn put_differences(values: &[u64], out: &mut Vec<u8>) {
 /// Numbers of `width` bits each, the lowest bit first; zeros make them `count`, which is whole bytes.
 fn pack(numbers: impl Iterator<Item = u64>, count: usize, width: u32, out: &mut Vec<u8>) {
     let end = out.len() + count * width as usize / 8;
-    let (mut gathered, mut bits) = (0u128, 0);
+    let (mut gathered, mut bits) = (0u64, 0);
     for number in numbers {
-        gathered |= u128::from(number) << bits;
-        bits += width;
-        if bits >= 64 {
-            #[allow(clippy::cast_possible_truncation)] // The lower half.
-            out.extend_from_slice(&(gathered as u64).to_le_bytes());
-            gathered >>= 64;
-            bits -= 64;
+        gathered |= number << bits;
+        let end = bits + width;
+        if end >= 64 {
+            out.extend_from_slice(&gathered.to_le_bytes());
+            // What had no room; nothing where the number began the word.
+            gathered = number.checked_shr(64 - bits).unwrap_or(0);
         }
+        bits = end % 64;
     }
     out.extend_from_slice(&gathered.to_le_bytes()[..bits.div_ceil(8) as usize]);
     out.resize(end, 0);
