@@ -1,6 +1,7 @@
 //! The measurement finds the costs it is shown: on a file system in memory whose calls cost known times.
 
-use crate::fake::{Fake, cost};
+use crate::fake::Fake;
+use crate::fake::costs::cost;
 use fault::{Fault as _, Kind};
 use measure::{Host, MeasureError, MeasureOptions, Progress, measure_on};
 use std::cell::Cell;
@@ -24,7 +25,7 @@ fn measure(fake: &mut Fake, options: &MeasureOptions) -> Result<SystemProfile, M
 }
 
 fn roomy() -> Fake {
-    Fake::new(u64::MAX, usize::MAX, usize::MAX)
+    Fake::default()
 }
 
 /// One quick measurement that several tests look at, with its reports of progress and the descriptors that were open
@@ -247,7 +248,7 @@ fn the_same_seed_measures_the_same() {
 #[test]
 fn a_full_target_is_an_error_that_says_so() {
     let mut fake = roomy();
-    fake.space = 40 << 20;
+    fake.capacity_bytes = 40 << 20;
     let error = measure(&mut fake, &MeasureOptions::quick(8)).expect_err("no space");
     assert!(error.to_string().contains("ENOSPC") && error.to_string().contains("full"), "{error}");
     assert_eq!(error.kind(), Kind::Environment);

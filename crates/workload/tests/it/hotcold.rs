@@ -41,12 +41,12 @@ fn whole_files_are_written_over_and_the_hot_ones_more_often() {
         .sum();
     let all: usize = writes.values().sum();
     assert!((0.85..0.95).contains(&(hot as f64 / all as f64)), "{hot} of {all}");
-    assert!(fs.nodes.is_empty() && fs.descriptors() == 0);
+    assert!(fs.nodes().is_empty() && fs.descriptors() == 0);
 }
 
 #[test]
 fn files_are_made_until_the_file_system_is_as_full_as_asked_for() {
-    let mut fs = Fake { capacity_bytes: Some(16 << 20), ..Fake::default() };
+    let mut fs = Fake::of_capacity(16 << 20);
     let mut files = Files::begin(&mut fs, &options(), Skew::Uniform, Some(0.75), "t").unwrap();
     assert_eq!(files.count(), 3072, "12 MiB of 16 in files of 4 KiB");
     let warm_up = files.warm_up(&mut fs).unwrap();
@@ -56,7 +56,7 @@ fn files_are_made_until_the_file_system_is_as_full_as_asked_for() {
     assert_eq!(round.count("file system in use at the start, permille"), Some(750));
     assert_eq!(round.count("writes before measuring"), Some(160));
     files.end(&mut fs).unwrap();
-    assert!(fs.nodes.is_empty());
+    assert!(fs.nodes().is_empty());
     // 250 files were made before the first look: of a megabyte each, they filled the file system.
     let large = Options { file_bytes: 1 << 20, ..options() };
     let files = Files::begin(&mut fs, &large, Skew::Uniform, Some(0.5), "t").unwrap();
@@ -71,18 +71,18 @@ fn files_are_made_until_the_file_system_is_as_full_as_asked_for() {
 
 #[test]
 fn what_cannot_be_is_refused_and_leaves_nothing() {
-    let mut fs = Fake { capacity_bytes: Some(1 << 20), ..Fake::default() };
+    let mut fs = Fake::of_capacity(1 << 20);
     fs.add("there", posix::FileKind::File, 900_000, 0);
     let full = Files::begin(&mut fs, &options(), Skew::Uniform, Some(0.5), "t").unwrap_err();
     assert!(full.to_string().contains("full already"), "{full}");
     let no_space = Files::begin(&mut fs, &options(), Skew::Uniform, None, "t").unwrap_err();
     assert!(matches!(no_space, WorkloadError::NoSpace { .. }), "{no_space}");
-    assert_eq!(fs.nodes.len(), 1);
+    assert_eq!(fs.nodes().len(), 1);
     // Found with a log of 16 MiB at 98 %, whose files take metadata: the message said nothing of the share.
-    let mut fs = Fake { capacity_bytes: Some(100 * 4096 - 1), ..Fake::default() };
+    let mut fs = Fake::of_capacity(100 * 4096 - 1);
     let asked = Files::begin(&mut fs, &options(), Skew::Uniform, Some(0.999), "t").unwrap_err();
     assert!(asked.to_string().contains("99.9 % in use were asked for and 99.0 % are"), "{asked}");
-    assert!(fs.nodes.is_empty());
+    assert!(fs.nodes().is_empty());
     let odd = Options { skews: vec![Skew::HotCold { hot_files: 0.0, hot_writes: 0.9 }], ..options() };
     assert!(matches!(workload::run_on(&mut fs, &odd, &mut |_| {}), Err(WorkloadError::Options(_))));
 }

@@ -6,6 +6,8 @@ mod comparing;
 mod fake;
 mod hotcold;
 mod lab;
+#[path = "../../../measure/tests/it/fake/mod.rs"]
+mod memory;
 mod micro;
 mod postmark;
 mod seqfile;

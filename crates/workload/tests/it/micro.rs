@@ -37,7 +37,7 @@ fn small_files_are_made_read_and_deleted_in_creation_order() {
     expected.extend(files.iter().map(|file| format!("unlink {file}")));
     expected.push("syncfs".into());
     assert_eq!(fs.log[..expected.len()], expected);
-    assert!(fs.nodes.is_empty() && fs.descriptors() == 0);
+    assert!(fs.nodes().is_empty() && fs.descriptors() == 0);
 
     let target = &result.targets[0];
     assert_eq!(phases(target), [Phase::Create, Phase::Read, Phase::Delete]);
@@ -69,7 +69,7 @@ fn a_large_file_is_moved_in_units_and_at_random_within_its_bounds() {
     assert_eq!(placed.len(), 8);
     assert!(placed.iter().any(|line| !line.ends_with("@0")), "{placed:?}");
     assert_eq!((fs.logged("write").len(), fs.logged("pread").len(), fs.logged("read").len()), (8, 8, 16));
-    assert!(fs.nodes.is_empty());
+    assert!(fs.nodes().is_empty());
 }
 
 #[test]
@@ -94,7 +94,7 @@ fn whichever_call_fails_descriptors_are_closed_and_files_removed() {
         let Err(error) = workload::run_on(&mut fs, &small(), &mut |_| {}) else { continue };
         assert_eq!(error.kind(), Kind::Environment, "{error}");
         failures += 1;
-        left += usize::from(!fs.nodes.is_empty());
+        left += usize::from(!fs.nodes().is_empty());
         assert_eq!(fs.descriptors(), 0, "call {at}, {:?}", fs.failed);
     }
     assert!(failures > 80, "{failures}");

@@ -58,7 +58,7 @@ fn without_times(report: &str) -> Vec<String> {
 fn run(options: &Options) -> (BenchResult, Fake) {
     let mut fs = Fake::default();
     let result = workload::run_on(&mut fs, options, &mut |_| {}).unwrap();
-    assert!(fs.nodes.is_empty() && fs.descriptors() == 0);
+    assert!(fs.nodes().is_empty() && fs.descriptors() == 0);
     (result, fs)
 }
 
@@ -194,7 +194,7 @@ fn a_pool_without_files_ends_the_run_and_nothing_is_left() {
     let mut fs = Fake::default();
     let error = workload::run_on(&mut fs, &options, &mut |_| {}).unwrap_err();
     assert!(error.to_string().contains("out of files after 5 transactions"), "{error}");
-    assert!(fs.nodes.is_empty() && fs.descriptors() == 0);
+    assert!(fs.nodes().is_empty() && fs.descriptors() == 0);
     let refused = |options: Options| assert!(matches!(options.check(), Err(WorkloadError::Options(_))));
     refused(Options { size_low: 2, size_high: 1, ..options.clone() });
     refused(Options { bias_read: Some(11), ..options.clone() });

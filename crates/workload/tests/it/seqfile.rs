@@ -46,7 +46,7 @@ fn files_are_made_read_overwritten_and_removed_in_creation_order() {
     expected.extend((0..3).rev().map(|d| format!("rmdir {top}/d{d:05}")));
     expected.push(format!("rmdir {top}"));
     assert_eq!(fs.log, expected);
-    assert!(fs.nodes.is_empty());
+    assert!(fs.nodes().is_empty());
 }
 
 /// What is measured until then is the same, and nothing stays behind.
@@ -55,7 +55,7 @@ fn later_phases_can_be_left_out() {
     let run = |until| {
         let mut fs = Fake::default();
         let result = workload::run_on(&mut fs, &Options { until, ..one_size(1000) }, &mut |_| {}).unwrap();
-        assert!(fs.nodes.is_empty(), "{until:?} leaves something behind");
+        assert!(fs.nodes().is_empty(), "{until:?} leaves something behind");
         result.targets[0].points[0].phases.clone()
     };
     let all = run(Phase::Delete);
@@ -153,18 +153,18 @@ fn whatever_call_fails_nothing_stays_behind() {
         assert_eq!(failing.descriptors(), 0, "{failed}");
         // A directory that cannot be removed stays, with those above it.
         let may_stay = failed.starts_with("rmdir");
-        assert!(failing.nodes.is_empty() || may_stay, "{failed}: {:?} left", failing.nodes.keys());
+        assert!(failing.nodes().is_empty() || may_stay, "{failed}: {:?} left", failing.nodes().keys());
     }
 }
 
 #[test]
 fn a_full_file_system_is_said_to_be_full_and_is_left_empty() {
-    let mut fs = Fake { capacity_bytes: Some(5_000), ..Fake::default() };
+    let mut fs = Fake::of_capacity(5_000);
     let error = workload::run_on(&mut fs, &one_size(1000), &mut |_| {}).unwrap_err();
     assert!(error.to_string().contains("no space left while creating a file; make room"), "{error}");
     assert!(error.to_string().contains("target 'fake'"), "{error}");
     assert_eq!(error.kind(), Kind::Environment);
-    assert!(fs.nodes.is_empty());
+    assert!(fs.nodes().is_empty());
 }
 
 #[test]
@@ -182,7 +182,7 @@ fn what_is_there_already_is_not_touched() {
     fs.add("fsage-bench-seqfile.0-0/d00000/f0000000", FileKind::File, 5, 0);
     let error = workload::run_on(&mut fs, &one_size(1000), &mut |_| {}).unwrap_err();
     assert!(error.to_string().contains("is there already"), "{error}");
-    assert_eq!(fs.nodes.len(), 3);
+    assert_eq!(fs.nodes().len(), 3);
     assert!(fs.logged("unlink").is_empty());
 }
 

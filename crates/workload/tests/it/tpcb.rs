@@ -41,7 +41,7 @@ fn a_transaction_reads_a_page_writes_another_and_appends_to_the_history() {
     assert!(last[2].starts_with(&format!("pwrite {top}/account 4096 @")), "{}", last[2]);
     let aligned = |line: &&str| line.rsplit('@').next().unwrap().parse::<u64>().unwrap() % 4096 == 0;
     assert!(fs.logged("pwrite").iter().all(aligned) && fs.logged("pread").iter().all(aligned));
-    assert!(fs.nodes.is_empty() && fs.descriptors() == 0);
+    assert!(fs.nodes().is_empty() && fs.descriptors() == 0);
 }
 
 #[test]
@@ -61,12 +61,12 @@ fn the_log_is_on_another_file_system_and_its_time_counts() {
     assert_eq!(round.elapsed_ns, round.calls_ns, "the other file system's time passes on this one's clock");
     assert!(fs.logged("fdatasync").is_empty());
     assert_eq!(log.logged("fdatasync").len(), log.logged("write").len());
-    assert!(log.nodes.is_empty() && log.descriptors() == 0);
+    assert!(log.nodes().is_empty() && log.descriptors() == 0);
 }
 
 #[test]
 fn the_file_system_is_filled_to_each_share() {
-    let mut fs = Fake { capacity_bytes: Some(8 << 20), ..Fake::default() };
+    let mut fs = Fake::of_capacity(8 << 20);
     let options = Options { utilisations: vec![0.5, 0.75], ..options() };
     let result = run_on_with_log(&mut fs, None, &options, &mut |_| {}).unwrap();
     let found: Vec<(&str, u64)> = result.targets[0]
@@ -83,20 +83,20 @@ fn the_file_system_is_filled_to_each_share() {
         run_on_with_log(&mut fs, None, &Options { utilisations: vec![0.1], ..options }, &mut |_| {}).unwrap_err();
     assert!(matches!(error, WorkloadError::Options(_)), "{error}");
     assert!(error.to_string().contains("more than the 10.0 % asked for"), "{error}");
-    assert!(fs.nodes.is_empty() && fs.descriptors() == 0);
+    assert!(fs.nodes().is_empty() && fs.descriptors() == 0);
 }
 
 #[test]
 fn the_free_space_is_written_over_before_the_state_is_called_steady() {
     let warm_up = |turnover| {
-        let mut fs = Fake { capacity_bytes: Some(4 << 20), ..Fake::default() };
+        let mut fs = Fake::of_capacity(4 << 20);
         let options = Options { turnover, ..options() };
         let mut database = Database::begin(&mut fs, None, &options, Some(0.5), "0").unwrap();
         let warm_up = database.warm_up(&mut fs, None).unwrap();
         let round = database.measure(&mut fs, None).unwrap();
         assert_eq!(round.completed, 100);
         database.end(&mut fs, None).unwrap();
-        assert!(fs.nodes.is_empty());
+        assert!(fs.nodes().is_empty());
         assert!(fs.now_ns() > 0);
         warm_up
     };
@@ -108,7 +108,7 @@ fn the_free_space_is_written_over_before_the_state_is_called_steady() {
 
 #[test]
 fn a_rate_that_never_settles_is_said_so() {
-    let mut fs = Fake { capacity_bytes: Some(4 << 20), ..Fake::default() };
+    let mut fs = Fake::of_capacity(4 << 20);
     let options = Options { turnover: 1e6, windows_max: 10, ..options() };
     let result = run_on_with_log(&mut fs, None, &options, &mut |_| {}).unwrap();
     let notes = &result.targets[0].notes;

@@ -95,12 +95,12 @@ fn a_tree_that_is_not_ours_is_never_overwritten() {
     let mut deeper = tree();
     deeper.add("a/.fsage-aged", FileKind::File, 2, 0).content = b"{}".to_vec();
     for mut fs in [no_marker, broken, list, huge, directory, link, deeper] {
-        let before = format!("{:?}", fs.nodes);
+        let before = format!("{:?}", fs.nodes());
         let error = workload::run_on(&mut fs, &overwrite, &mut |_| {}).unwrap_err();
         assert!(error.to_string().contains("refusing to overwrite"), "{error}");
         assert_eq!(error.kind(), Kind::Usage);
         assert!(!changed(&fs));
-        assert_eq!(format!("{:?}", fs.nodes), before);
+        assert_eq!(format!("{:?}", fs.nodes()), before);
         assert_eq!(fs.descriptors(), 0);
     }
 }
@@ -108,14 +108,14 @@ fn a_tree_that_is_not_ours_is_never_overwritten() {
 #[test]
 fn our_tree_is_overwritten_in_place_after_all_reading_and_stays_as_hot_as_it_was() {
     let mut fs = aged();
-    fs.nodes.get_mut(&PathBuf::from("b/1")).unwrap().nlink = 2;
+    fs.node("b/1").nlink = 2;
     let holes = fs.add("b/holes", FileKind::File, 900_000, 40 * DAY_NS);
     holes.allocated = 4096;
-    let before: Vec<(PathBuf, u64, i64)> = fs.nodes.iter().map(|(p, n)| (p.clone(), n.size, n.mtime_ns)).collect();
+    let before: Vec<(PathBuf, u64, i64)> = fs.nodes().iter().map(|(p, n)| (p.clone(), n.size, n.mtime_ns)).collect();
     let repeat = Repeat { rounds: 3, warm_up: true, seed: 1 };
     let options = hotfiles::Options { overwrite: true, repeat, ..hot(Select::NewerDays(5.0)) };
     let result = workload::run_on(&mut fs, &options, &mut |_| {}).unwrap();
-    let after: Vec<(PathBuf, u64, i64)> = fs.nodes.iter().map(|(p, n)| (p.clone(), n.size, n.mtime_ns)).collect();
+    let after: Vec<(PathBuf, u64, i64)> = fs.nodes().iter().map(|(p, n)| (p.clone(), n.size, n.mtime_ns)).collect();
     assert_eq!(after, before);
     assert_eq!(fs.logged("rewrite"), ["rewrite a/9", "rewrite b/2"].repeat(3));
     let words: Vec<&str> = fs.log.iter().map(|line| line.split(' ').next().unwrap()).collect();
@@ -139,9 +139,9 @@ fn a_failing_overwrite_puts_the_times_back() {
     for (at, _) in writes {
         let mut fs = aged();
         fs.fail_at = Some(at as u64);
-        let before = format!("{:?}", fs.nodes);
+        let before = format!("{:?}", fs.nodes());
         workload::run_on(&mut fs, &options, &mut |_| {}).unwrap_err();
-        assert_eq!(format!("{:?}", fs.nodes), before);
+        assert_eq!(format!("{:?}", fs.nodes()), before);
         assert_eq!(fs.descriptors(), 0);
     }
 }
@@ -165,8 +165,8 @@ fn what_cannot_be_read_is_an_error_or_is_counted() {
         assert!(matches!(error, WorkloadError::Options(_)), "{error}");
     }
     let mut fs = tree();
-    fs.nodes.get_mut(&PathBuf::from("a")).unwrap().errno = Some(Errno::EACCES);
-    fs.nodes.get_mut(&PathBuf::from("b")).unwrap().dev = 2;
+    fs.node("a").errno = Some(Errno::EACCES);
+    fs.node("b").dev = 2;
     let result = workload::run_on(&mut fs, &hot(Select::Share(1.0)), &mut |_| {}).unwrap();
     assert_eq!(read_after_drop(&fs), ["z"]);
     assert!(result.targets[0].notes[0].starts_with("2 names of the tree could not be looked at"));
@@ -177,8 +177,8 @@ fn a_file_of_another_owner_is_read_all_the_same() {
     for scanning in [true, false] {
         let mut fs = tree();
         // Opening it without a change to its access time is not allowed.
-        fs.nodes.get_mut(&PathBuf::from("b/2")).unwrap().foreign = true;
-        fs.nodes.get_mut(&PathBuf::from("b/1")).unwrap().errno = Some(Errno::EACCES);
+        fs.node("b/2").foreign = true;
+        fs.node("b/1").errno = Some(Errno::EACCES);
         let result = if scanning {
             workload::run_on(&mut fs, &scan::Options { repeat: once(), ..Default::default() }, &mut |_| {}).unwrap()
         } else {
@@ -237,9 +237,9 @@ fn a_scan_of_attributes_asks_every_name() {
 #[test]
 fn a_scan_counts_what_it_cannot_read_and_stays_on_its_file_system() {
     let mut fs = tree();
-    fs.nodes.get_mut(&PathBuf::from("z")).unwrap().errno = Some(Errno::EACCES);
-    fs.nodes.get_mut(&PathBuf::from("b")).unwrap().dev = 2;
-    fs.nodes.get_mut(&PathBuf::from("a/9")).unwrap().unwritten = true;
+    fs.node("z").errno = Some(Errno::EACCES);
+    fs.node("b").dev = 2;
+    fs.node("a/9").unwritten = true;
     let options = scan::Options { repeat: Repeat { rounds: 2, ..once() }, ..Default::default() };
     let result = workload::run_on(&mut fs, &options, &mut |_| {}).unwrap();
     let notes = &result.targets[0].notes;

@@ -15,7 +15,7 @@ fn round(result: &BenchResult, phase: Phase) -> &Round {
 }
 
 fn empty(fs: &Fake) -> bool {
-    fs.nodes.is_empty() && fs.descriptors() == 0
+    fs.nodes().is_empty() && fs.descriptors() == 0
 }
 
 fn shop(scripts: Vec<u32>, cpu: f64) -> sdet::Options {

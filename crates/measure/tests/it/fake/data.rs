@@ -3,12 +3,11 @@
 use super::costs::cost;
 use super::{BLOCK, Done, Fake};
 use posix::{Errno, Fd, Reply};
-use std::ops::Range;
 use system::vector::Class;
 
 impl Fake {
     pub(super) fn read(&mut self, fd: Fd, offset: Option<u64>, len: u64) -> Done {
-        let open = self.fds.get_mut(&fd.0).ok_or((Errno::EBADF, 0))?;
+        let open = self.fds.get_mut(&fd.0).filter(|open| open.flags.read).ok_or(Errno::EBADF)?;
         let node = open.node;
         let from = offset.unwrap_or(open.offset);
         let size = self.nodes[node].size;
@@ -21,15 +20,10 @@ impl Fake {
         }
         let first = open.read_end.is_none();
         let adjacent = open.read_end.replace(from + len) == Some(from);
-        if open.direct {
+        if open.flags.direct {
             return Ok((Reply::Count(len), cost(Class::ReadDirect, len)));
         }
-        let blocks = from / BLOCK..(from + len).div_ceil(BLOCK);
-        let cached = blocks.clone().all(|block| self.data.has(&(node, block)));
-        for block in blocks {
-            self.data.touch((node, block));
-        }
-        self.nodes[node].map_cached = true;
+        let cached = self.touch(node, from, len);
         let class = match (cached, adjacent) {
             (true, _) => Class::ReadCached,
             (false, true) => Class::ReadSeq,
@@ -39,53 +33,73 @@ impl Fake {
         Ok((Reply::Count(len), cost(class, len)))
     }
 
+    /// On Linux `O_APPEND` counts for `pwrite(2)` too.
     pub(super) fn write(&mut self, fd: Fd, offset: Option<u64>, len: u64) -> Done {
-        let open = self.fds.get_mut(&fd.0).ok_or((Errno::EBADF, 0))?;
+        let open = self.fds.get_mut(&fd.0).filter(|open| open.flags.write).ok_or(Errno::EBADF)?;
         if len == 0 {
             return Ok((Reply::Count(0), cost(Class::WriteOverhead, 0)));
         }
-        let node = open.node;
-        let from = offset.unwrap_or(open.offset);
-        if offset.is_none() {
-            open.offset += len;
+        let (node, flags) = (open.node, open.flags);
+        let size = self.nodes[node].size;
+        let from = if flags.append { size } else { offset.unwrap_or(open.offset) };
+        self.resize(node, size.max(from + len))?;
+        // Later than any time that is set.
+        self.nodes[node].mtime_ns = i64::MAX;
+        if let (None, Some(open)) = (offset, self.fds.get_mut(&fd.0)) {
+            open.offset = from + len;
         }
-        if open.direct {
-            return Ok((Reply::Count(len), cost(Class::WriteDirect, len)));
+        let done = |class, at| Ok((Reply::Count(len), cost(class, at)));
+        if flags.direct {
+            return done(Class::WriteDirect, len);
         }
-        let blocks = from / BLOCK..(from + len).div_ceil(BLOCK);
-        let cached = blocks.clone().all(|block| self.data.has(&(node, block)));
+        self.dirty.insert(node);
+        let cached = self.touch(node, from, len);
         let file = &mut self.nodes[node];
-        file.map_cached = true;
-        let class = if from + len > file.size {
-            self.space = self.space.checked_sub(len).ok_or((Errno::ENOSPC, 0))?;
+        if from + len > size {
             let class = match from {
                 _ if from.is_multiple_of(BLOCK) => Class::WriteAppend,
-                _ if from / BLOCK * BLOCK < file.size - file.new_bytes => Class::WriteExtendAllocated,
+                _ if from / BLOCK * BLOCK < size - file.new_bytes => Class::WriteExtendAllocated,
                 _ => Class::WriteExtend,
             };
-            self.empty_made -= u64::from(file.size == 0).min(self.empty_made);
-            file.size = from + len;
+            self.empty_made -= u64::from(size == 0).min(self.empty_made);
             file.new_bytes += len;
-            class
-        } else {
-            file.over_bytes += len;
-            file.over_runs += u64::from(file.over_runs == 0 || from != file.over_end);
-            file.over_end = from + len;
-            match (cached, from.is_multiple_of(BLOCK) && len.is_multiple_of(BLOCK)) {
-                (true, _) => Class::WriteCached,
-                (false, true) => Class::WriteUncached,
-                (false, false) => return self.wrote(node, blocks, len, cost(Class::WritePartial, 0)),
-            }
-        };
-        self.wrote(node, blocks, len, cost(class, len))
+            return done(class, len);
+        }
+        file.over_bytes += len;
+        file.over_runs += u64::from(file.over_runs == 0 || from != file.over_end);
+        file.over_end = from + len;
+        match (cached, from.is_multiple_of(BLOCK) && len.is_multiple_of(BLOCK)) {
+            (true, _) => done(Class::WriteCached, len),
+            (false, true) => done(Class::WriteUncached, len),
+            (false, false) => done(Class::WritePartial, 0),
+        }
     }
 
-    pub(super) fn wrote(&mut self, node: usize, blocks: Range<u64>, len: u64, ns: u64) -> Done {
+    /// Has a range in the cache, and says whether it was there.
+    fn touch(&mut self, node: usize, from: u64, len: u64) -> bool {
+        self.nodes[node].map_cached = true;
+        let blocks = from / BLOCK..(from + len).div_ceil(BLOCK);
+        let cached = blocks.clone().all(|block| self.data.has(&(node, block)));
         for block in blocks {
             self.data.touch((node, block));
         }
-        self.dirty.insert(node);
-        Ok((Reply::Count(len), ns))
+        cached
+    }
+
+    pub(super) fn drop_blocks(&mut self, node: usize) {
+        for block in 0..self.nodes[node].size.div_ceil(BLOCK) {
+            self.data.forget(&(node, block));
+        }
+    }
+
+    pub fn resize(&mut self, node: usize, size: u64) -> Result<(), Errno> {
+        let file = &mut self.nodes[node];
+        let used_bytes = self.used_bytes - file.size + size;
+        if size > file.size && used_bytes > self.capacity_bytes {
+            return Err(Errno::ENOSPC);
+        }
+        (self.used_bytes, file.size, file.allocated) = (used_bytes, size, size);
+        Ok(())
     }
 
     pub(super) fn dirty_bytes(&self) -> u64 {

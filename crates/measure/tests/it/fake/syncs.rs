@@ -13,12 +13,16 @@ impl Fake {
             ns += cost(Class::SyncFirst, 0);
         }
         if self.journals_data {
-            for other in std::mem::take(&mut self.dirty) {
-                let other = &mut self.nodes[other];
-                (other.new_bytes, other.over_bytes, other.over_runs, other.ever_synced) = (0, 0, 0, true);
-            }
+            self.write_back();
         }
         ns
+    }
+
+    pub(super) fn write_back(&mut self) {
+        for node in std::mem::take(&mut self.dirty) {
+            let node = &mut self.nodes[node];
+            (node.new_bytes, node.over_bytes, node.over_runs, node.ever_synced) = (0, 0, 0, true);
+        }
     }
 
     pub(super) fn sync_one(&mut self, node: usize, data_only: bool) -> u64 {

@@ -1,12 +1,9 @@
 //! A file system in memory whose calls cost fixed virtual times, that writes down every call, and fails where told to.
 
-use posix::{
-    At, CacheState, Call, Environment, Errno, Extent, ExtentFlags, Fd, FileKind, FileSystem, FreeExtent, FsUsage, Mode,
-    OpenFlags, Outcome, Process, Reply, SetTime, Stat, Step, Unavailable, Whence,
-};
+use crate::memory::{self, Node};
+use posix::{At, CacheState, Call, Errno, Fd, FileKind, FileSystem, OpenFlags, Outcome, Process, Reply, Step};
 use std::collections::BTreeMap;
-use std::ffi::OsString;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 /// What calls cost, nanoseconds; reads and writes also cost one a byte, and `syncfs` two a dirty byte.
 pub const OPEN_NS: u64 = 1000;
@@ -16,40 +13,17 @@ pub const STAT_NS: u64 = 300;
 pub const GETDENTS_NS: u64 = 700;
 pub const SYNC_NS: u64 = 10_000;
 
-#[derive(Clone, Debug)]
-pub struct Node {
-    pub kind: FileKind,
-    pub size: u64,
-    pub allocated: u64,
-    pub mtime_ns: i64,
-    pub nlink: u32,
-    pub dev: u64,
-    pub content: Vec<u8>,
-    /// Opening it fails.
-    pub errno: Option<Errno>,
-    pub unwritten: bool,
-    /// It belongs to somebody else: `O_NOATIME` is not allowed.
-    pub foreign: bool,
-    /// Position in its directory's listing.
-    order: u64,
-}
-
-pub struct Open {
-    path: PathBuf,
-    offset: u64,
-    append: bool,
-    listed: bool,
-}
-
 fn at_offset(offset: Option<u64>) -> String {
     offset.map_or_else(String::new, |offset| format!(" @{offset}"))
 }
 
 #[derive(Default)]
 pub struct Fake {
-    pub nodes: BTreeMap<PathBuf, Node>,
+    /// What calls do.
+    pub memory: memory::Fake,
+    /// Every path that was opened, by its descriptor.
+    pub paths: BTreeMap<u32, PathBuf>,
     pub log: Vec<String>,
-    pub capacity_bytes: Option<u64>,
     pub read_only: bool,
     /// What dropping caches answers.
     pub unverified: bool,
@@ -59,31 +33,41 @@ pub struct Fake {
     pub failed: Option<String>,
     /// Every cost is multiplied by this; 0 is 1.
     pub slowness: u64,
-    pub open: BTreeMap<u32, Open>,
-    pub next_fd: u32,
-    pub next_order: u64,
     pub dirty: u64,
     pub clock_ns: u64,
 }
 
 impl Fake {
+    pub fn of_capacity(bytes: u64) -> Fake {
+        let mut fake = Fake::default();
+        fake.memory.capacity_bytes = bytes;
+        fake
+    }
+
     pub fn add(&mut self, path: &str, kind: FileKind, size: u64, mtime_ns: i64) -> &mut Node {
-        self.next_order += 1;
-        let node = Node {
-            kind,
-            size,
-            allocated: size,
-            mtime_ns,
-            nlink: 1,
-            dev: 1,
-            content: Vec::new(),
-            errno: None,
-            unwritten: false,
-            foreign: false,
-            order: self.next_order,
-        };
-        self.nodes.insert(path.into(), node);
-        self.nodes.get_mut(Path::new(path)).unwrap()
+        let (dir, name, _) = self.memory.parent(path.into()).unwrap();
+        let number = self.memory.make_node(dir, &name, kind).unwrap();
+        self.memory.resize(number, size).unwrap();
+        let node = &mut self.memory.nodes[number];
+        node.mtime_ns = mtime_ns;
+        node
+    }
+
+    pub fn node(&mut self, path: &str) -> &mut Node {
+        let number = self.memory.find(path.into()).unwrap().0;
+        &mut self.memory.nodes[number]
+    }
+
+    /// All but the root, by path.
+    pub fn nodes(&self) -> BTreeMap<PathBuf, &Node> {
+        let mut found = BTreeMap::new();
+        let mut pending = vec![(PathBuf::new(), &self.memory.nodes[0])];
+        while let Some((directory, node)) = pending.pop() {
+            let below = node.entries.iter().map(|(name, number)| (directory.join(name), &self.memory.nodes[*number]));
+            pending.extend(below.clone());
+            found.extend(below);
+        }
+        found
     }
 
     /// Lines of the log that begin with a word.
@@ -92,7 +76,7 @@ impl Fake {
     }
 
     pub fn descriptors(&self) -> usize {
-        self.open.len()
+        self.memory.fds.len()
     }
 
     fn path(&self, at: At<'_>) -> PathBuf {
@@ -100,115 +84,8 @@ impl Fake {
         at.path.components().filter(|c| matches!(c, std::path::Component::Normal(_))).collect()
     }
 
-    fn used(&self) -> u64 {
-        self.nodes.values().map(|n| n.size).sum()
-    }
-
-    fn stat(&self, path: &Path) -> Result<Stat, Errno> {
-        let root = Node {
-            kind: FileKind::Directory,
-            size: 0,
-            allocated: 0,
-            mtime_ns: 0,
-            nlink: 2,
-            dev: 1,
-            content: Vec::new(),
-            errno: None,
-            unwritten: false,
-            foreign: false,
-            order: 0,
-        };
-        let node = if path == Path::new("") { &root } else { self.nodes.get(path).ok_or(Errno::ENOENT)? };
-        Ok(Stat {
-            ino: node.order,
-            dev: node.dev,
-            kind: node.kind,
-            mode: Mode(0o644),
-            uid: 0,
-            gid: 0,
-            nlink: node.nlink,
-            size_bytes: node.size,
-            allocated_bytes: node.allocated,
-            atime_ns: 0,
-            mtime_ns: node.mtime_ns,
-            ctime_ns: 0,
-        })
-    }
-
-    fn open(&mut self, path: PathBuf, flags: OpenFlags) -> Result<Reply, Errno> {
-        let known = self.stat(&path);
-        match known {
-            Err(_) if !flags.create => return Err(Errno::ENOENT),
-            Ok(_) if flags.exclusive => return Err(Errno::EEXIST),
-            Ok(stat) if stat.kind == FileKind::Symlink && flags.nofollow => return Err(Errno::ELOOP),
-            Ok(stat) if flags.directory && stat.kind != FileKind::Directory => return Err(Errno::ENOTDIR),
-            Ok(_) => {
-                let node = self.nodes.get(&path);
-                if let Some(errno) = node.and_then(|n| n.errno) {
-                    return Err(errno);
-                }
-                if flags.noatime && node.is_some_and(|n| n.foreign) {
-                    return Err(Errno::EPERM);
-                }
-                if let (true, Some(node)) = (flags.truncate, self.nodes.get_mut(&path)) {
-                    (node.size, node.allocated) = (0, 0);
-                }
-            }
-            Err(_) => {
-                if path.parent().is_some_and(|p| self.stat(p).is_err()) {
-                    return Err(Errno::ENOENT);
-                }
-                self.add(path.to_str().unwrap(), FileKind::File, 0, 0);
-            }
-        }
-        self.next_fd += 1;
-        self.open.insert(self.next_fd, Open { path, offset: 0, append: flags.append, listed: false });
-        Ok(Reply::Fd(Fd(self.next_fd)))
-    }
-
-    fn transfer(&mut self, fd: Fd, at: Option<u64>, len: u64, writing: bool) -> Result<Reply, Errno> {
-        let used = if self.capacity_bytes.is_some() { self.used() } else { 0 };
-        let open = self.open.get_mut(&fd.0).ok_or(Errno::EBADF)?;
-        let node = self.nodes.get_mut(&open.path).ok_or(Errno::EBADF)?;
-        if open.append {
-            open.offset = node.size;
-        }
-        let offset = at.unwrap_or(open.offset);
-        if !writing {
-            let n = len.min(node.size.saturating_sub(offset));
-            if at.is_none() {
-                open.offset += n;
-            }
-            return Ok(Reply::Count(n));
-        }
-        let grows = (offset + len).saturating_sub(node.size);
-        if self.capacity_bytes.is_some_and(|capacity| used + grows > capacity) {
-            return Err(Errno::ENOSPC);
-        }
-        node.size += grows;
-        node.allocated = node.allocated.max(node.size);
-        node.mtime_ns = i64::MAX;
-        if at.is_none() {
-            open.offset += len;
-        }
-        self.dirty += len;
-        Ok(Reply::Count(len))
-    }
-
-    fn remove(&mut self, path: &Path, directory: bool) -> Result<Reply, Errno> {
-        let node = self.nodes.get(path).ok_or(Errno::ENOENT)?;
-        if (node.kind == FileKind::Directory) != directory {
-            return Err(if directory { Errno::ENOTDIR } else { Errno::EISDIR });
-        }
-        if directory && self.nodes.keys().any(|p| p.parent() == Some(path)) {
-            return Err(Errno::ENOTEMPTY);
-        }
-        self.nodes.remove(path);
-        Ok(Reply::Done)
-    }
-
     fn shown(&self, fd: Fd) -> String {
-        self.open.get(&fd.0).map_or_else(|| "?".into(), |open| open.path.display().to_string())
+        self.paths.get(&fd.0).map_or_else(|| "?".into(), |path| path.display().to_string())
     }
 
     /// The call in words, whether it changes anything, and what it costs.
@@ -249,56 +126,6 @@ impl Fake {
             ref other => panic!("no benchmark makes this call: {other:?}"),
         }
     }
-
-    fn answer(&mut self, call: &Call<'_>) -> Result<Reply, Errno> {
-        match *call {
-            Call::Open { at, flags, .. } => self.open(self.path(at), flags),
-            Call::Close { fd } => self.open.remove(&fd.0).map(|_| Reply::Done).ok_or(Errno::EBADF),
-            Call::Read { fd, len_bytes, offset } => self.transfer(fd, offset, len_bytes, false),
-            Call::Write { fd, len_bytes, offset, .. } => self.transfer(fd, offset, len_bytes, true),
-            Call::Unlink { at } => self.remove(&self.path(at), false),
-            Call::Rmdir { at } => self.remove(&self.path(at), true),
-            Call::Mkdir { at, .. } => {
-                let path = self.path(at);
-                if self.nodes.contains_key(&path) {
-                    return Err(Errno::EEXIST);
-                }
-                self.add(path.to_str().unwrap(), FileKind::Directory, 0, 0);
-                Ok(Reply::Done)
-            }
-            Call::Stat { at, .. } => self.stat(&self.path(at)).map(Reply::Stat),
-            Call::Fstat { fd } => self.stat(&self.open.get(&fd.0).ok_or(Errno::EBADF)?.path).map(Reply::Stat),
-            Call::GetDents { fd, .. } => {
-                let open = self.open.get_mut(&fd.0).ok_or(Errno::EBADF)?;
-                let again = std::mem::replace(&mut open.listed, true);
-                Ok(Reply::Count(if again { 0 } else { 64 }))
-            }
-            Call::Utimens { at, mtime, .. } => {
-                let path = self.path(at);
-                let node = self.nodes.get_mut(&path).ok_or(Errno::ENOENT)?;
-                if let SetTime::To(ns) = mtime {
-                    node.mtime_ns = ns;
-                }
-                Ok(Reply::Done)
-            }
-            Call::Rename { from, to, .. } => {
-                let node = self.nodes.remove(&self.path(from)).ok_or(Errno::ENOENT)?;
-                self.nodes.insert(self.path(to), node);
-                Ok(Reply::Done)
-            }
-            Call::Seek { fd, offset: 0, whence: Whence::End } => {
-                let open = self.open.get_mut(&fd.0).ok_or(Errno::EBADF)?;
-                open.offset = self.nodes.get(&open.path).ok_or(Errno::EBADF)?.size;
-                Ok(Reply::Count(open.offset))
-            }
-            Call::Fdatasync { .. } => Ok(Reply::Done),
-            Call::SyncFs => {
-                self.dirty = 0;
-                Ok(Reply::Done)
-            }
-            _ => Err(Errno::ENOSYS),
-        }
-    }
 }
 
 impl FileSystem for Fake {
@@ -312,14 +139,20 @@ impl FileSystem for Fake {
             () if fails => {
                 self.failed = Some(line.clone());
                 // A close that fails has closed all the same, as on Linux.
-                if let Call::Close { fd } = call {
-                    self.open.remove(&fd.0);
+                if let Call::Close { .. } = call {
+                    self.memory.call(call).result.unwrap();
                 }
                 Err(Errno::EIO)
             }
             () if changes && self.read_only => Err(Errno::EROFS),
-            () => self.answer(call),
+            () => self.memory.call(call).result,
         };
+        match (*call, result) {
+            (Call::Open { at, .. }, Ok(Reply::Fd(fd))) => drop(self.paths.insert(fd.0, self.path(at))),
+            (Call::Write { .. }, Ok(Reply::Count(bytes))) => self.dirty += bytes,
+            (Call::SyncFs, Ok(_)) => self.dirty = 0,
+            _ => {}
+        }
         self.log.push(line);
         Outcome { start_ns, dur_ns, result }
     }
@@ -363,48 +196,13 @@ impl FileSystem for Fake {
         Ok(())
     }
 
-    fn read_into(&mut self, fd: Fd, offset: u64, buffer: &mut [u8]) -> Result<usize, Errno> {
-        let node = self.nodes.get(&self.open.get(&fd.0).ok_or(Errno::EBADF)?.path).ok_or(Errno::EBADF)?;
-        let rest = &node.content[usize::try_from(offset).unwrap()..];
-        let n = rest.len().min(buffer.len());
-        buffer[..n].copy_from_slice(&rest[..n]);
-        Ok(n)
-    }
-
-    /// In creation order.
-    fn entries(&mut self, fd: Fd) -> Result<Vec<(OsString, FileKind)>, Errno> {
-        let directory = &self.open.get(&fd.0).ok_or(Errno::EBADF)?.path;
-        let mut found: Vec<_> = self.nodes.iter().filter(|(p, _)| p.parent() == Some(directory)).collect();
-        found.sort_by_key(|(_, node)| node.order);
-        Ok(found.into_iter().map(|(p, n)| (p.file_name().unwrap().to_owned(), n.kind)).collect())
-    }
-
     fn drop_caches(&mut self) -> std::io::Result<CacheState> {
-        assert!(self.open.is_empty(), "what is open stays in memory");
+        self.memory.drop_caches()?;
+        assert_eq!(self.memory.open_at_drop, 0, "what is open stays in memory");
         self.log.push("drop".into());
         self.dirty = 0;
         Ok(if self.unverified { CacheState::Unverified } else { CacheState::Cold })
     }
 
-    fn usage(&mut self) -> std::io::Result<FsUsage> {
-        let total_bytes = self.capacity_bytes.unwrap_or(1 << 40);
-        let free_bytes = total_bytes - self.used();
-        let (total_inodes, free_inodes, block_bytes) = (0, 0, 4096);
-        let available_bytes = free_bytes;
-        Ok(FsUsage { total_bytes, free_bytes, available_bytes, total_inodes, free_inodes, block_bytes })
-    }
-
-    fn extents(&mut self, fd: Fd) -> Result<Vec<Extent>, Unavailable> {
-        let node = &self.nodes[&self.open[&fd.0].path];
-        let flags = ExtentFlags { unwritten: node.unwritten, ..ExtentFlags::default() };
-        Ok(vec![Extent { logical_bytes: 0, physical_bytes: 0, len_bytes: node.size, flags }])
-    }
-
-    fn free_extents(&mut self) -> Result<Vec<FreeExtent>, Unavailable> {
-        Err(Unavailable::Failed { what: "free space", errno: Errno::ENOSYS })
-    }
-
-    fn environment(&self) -> Environment {
-        Environment { target: "fake".into(), ..Environment::default() }
-    }
+    posix::delegate! { |me| me.memory => read_into, entries, usage, extents, free_extents, environment }
 }
