@@ -80,12 +80,13 @@ fn close_far_above(stack: &mut [Level]) {
 fn leave(stack: &mut Vec<Level>, parent: BorrowedFd<'_>) -> io::Result<()> {
     let Some(done) = stack.pop() else { return Ok(()) };
     let Some(above) = stack.last_mut() else {
-        return match fs::unlinkat(parent, &done.name, AtFlags::REMOVEDIR) {
+        match fs::unlinkat(parent, &done.name, AtFlags::REMOVEDIR) {
             // Somebody fills it while we empty it.
-            Err(Errno::NOTEMPTY | Errno::EXIST) if done.passes < PASSES_MAX => Ok(stack.push(done)),
-            Err(Errno::NOENT) => Ok(()),
-            other => Ok(other?),
-        };
+            Err(Errno::NOTEMPTY | Errno::EXIST) if done.passes < PASSES_MAX => stack.push(done),
+            Err(Errno::NOENT) => {}
+            other => other?,
+        }
+        return Ok(());
     };
     if above.fd.is_none()
         && let Some(below) = &done.fd
