@@ -57,7 +57,7 @@ fn main() -> ExitCode {
         let _at_once = cli.command.ends_at_once().then(posix::interrupt::at_once);
         cli.command.run()
     });
-    posix::interrupt::stand_aside();
+    posix::cleanup::stand_aside();
     match done {
         Ok(code) => code,
         Err(error) => failure::report(&error),

@@ -15,7 +15,6 @@ use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, AtomicU64, Ordering};
 
 static COUNT: AtomicU32 = AtomicU32::new(0);
 static SIGNAL: AtomicI32 = AtomicI32::new(0);
-static FORCED: AtomicBool = AtomicBool::new(false);
 static PIPE: AtomicI32 = AtomicI32::new(-1);
 /// Signals are for a command we run.
 static PASSING: AtomicBool = AtomicBool::new(false);
@@ -247,17 +246,6 @@ pub fn exit_code() -> Option<u8> {
     u8::try_from(128 + signal()?).ok()
 }
 
-/// Stops the calling thread for good once the forced clean-up has begun, which ends the process: what it would make
-/// now would be left behind, and what it would fail at is no news.
-#[inline]
-pub fn stand_aside() {
-    if FORCED.load(Ordering::Relaxed) {
-        loop {
-            std::thread::park();
-        }
-    }
-}
-
 /// Installs the handlers, once; the binary calls this before anything else. A signal that was ignored when we
 /// were started (`nohup`) stays ignored.
 pub fn install() -> io::Result<()> {
@@ -428,7 +416,6 @@ fn listen(mut reader: io::PipeReader) {
 
 /// Removes what the process has made and ends it, whatever its other threads are at.
 pub(crate) fn force_end(code: i32) -> ! {
-    FORCED.store(true, Ordering::SeqCst);
     for line in crate::cleanup::release_all() {
         crate::notice::tell(&line);
     }

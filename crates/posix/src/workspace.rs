@@ -221,7 +221,7 @@ impl Workspace {
     }
 
     fn finish(&mut self) -> io::Result<()> {
-        interrupt::stand_aside();
+        cleanup::stand_aside();
         let Some(mounted) = self.mounted.take() else { return Ok(()) };
         let vanished = self.directory.is_some() && !self.keep && mounted.has_moved_away(&self.path);
         drop(mounted);

@@ -263,8 +263,8 @@ fn ended_at(directory: &Path, args: &[&str], call: u32, signals: u32) -> bool {
 }
 
 /// What the signal's thread removed before it was there stayed: seen once on a busy machine, as `.x.workload.partial-…`
-/// after SIGTERM. Now each call that makes something is held up until the clean-up has come, with the first signal where
-/// that ends a command at once, and with the second where not.
+/// after SIGTERM. Here each call that makes something is held up until the clean-up has come: with the first signal
+/// where that ends a command at once, with the second where not.
 #[test]
 fn what_is_being_made_when_the_clean_up_comes_does_not_stay() {
     if !testkit::need(Need::Tool(Tool::Strace)) {

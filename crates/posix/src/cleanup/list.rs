@@ -1,9 +1,8 @@
 //! The list of what this process has made, in memory and in its journal.
 
 use super::journal;
-use super::making::{self, Making};
+use super::making::{self, Making, stand_aside};
 use super::resource::{Removal, Resource};
-use crate::interrupt::stand_aside;
 use crate::mounts::MountEntry;
 use std::io;
 use std::os::fd::OwnedFd;

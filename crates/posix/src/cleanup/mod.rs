@@ -30,6 +30,7 @@ pub use journal::{SweepReport, sweep};
 pub(crate) use list::{Entry, release_all};
 pub use lock::{Locking, lock_directory};
 pub(crate) use making::begin as begin_making;
+pub use making::stand_aside;
 pub use names::unguessable;
 pub(crate) use names::{is_private_name, private_name};
 pub(crate) use resource::Resource;

@@ -34,7 +34,7 @@ pub use table::raise_descriptor_limit;
 use crate::mounts::MountEntry;
 use crate::{
     CacheState, Call, Contained, Environment, Errno, Extent, Fd, FileKind, FileSystem, FreeExtent, FsUsage, MountId,
-    Outcome, Process, Unavailable, interrupt,
+    Outcome, Process, Unavailable, cleanup, interrupt,
 };
 use call::Tools;
 use resolve::Reach;
@@ -218,7 +218,7 @@ fn at(path: &Path, error: rustix::io::Errno) -> io::Error {
 impl FileSystem for Mounted {
     #[inline]
     fn call(&mut self, call: &Call<'_>) -> Outcome {
-        interrupt::stand_aside();
+        cleanup::stand_aside();
         match self.dispatch(call) {
             Ok(outcome) => outcome,
             // Refused before any system call was made: it took no time.
