@@ -6,7 +6,7 @@ use predict::runtime::{Latency, Processors, Timeline, simulate};
 use serde_json::Value;
 use std::path::Path;
 use trace::profile::Reader;
-use trace::schedule::Happened;
+use trace::schedule::{Happened, Turn};
 
 fn may_record() -> bool {
     testkit::have(capture::permitted()).is_some()
@@ -98,6 +98,18 @@ fn a_recording_gone_through_again_takes_as_long() {
     assert!(again.abs_diff(wall_ns) <= wall_ns / 50 + 5_000_000, "{again} and {wall_ns}");
 }
 
+/// How long a thread had a processor, without what the recorder took of that.
+fn on_a_processor_ns(turns: &[Turn], tid: u32) -> f64 {
+    let of = turns.iter().filter(|turn| turn.tid == tid);
+    let parts = of.map(|turn| match turn.what {
+        Happened::Began { .. } => -(turn.t_ns as f64),
+        Happened::Ended => turn.t_ns as f64,
+        Happened::Slept { until_ns, .. } | Happened::Waited { until_ns } => -((until_ns - turn.t_ns) as f64),
+        Happened::Recorder { own_ns } => -(own_ns as f64),
+    });
+    parts.sum()
+}
+
 #[test]
 fn processes_that_compute_at_once_share_the_processors() {
     if !may_record() {
@@ -112,8 +124,19 @@ fn processes_that_compute_at_once_share_the_processors() {
         number(&said["run_time"]["known"], "/basis/recorded_simulated_ns")
     };
     let (one, two, four) = (on("1"), on("2"), on("4"));
-    assert!(one > 2.0 * four, "{one} on one processor, {four} on four");
-    assert!(four <= two && two < one, "{four} {two} {one}");
+    let reader = Reader::open(&d.path().join("w.workload")).unwrap();
+    let turns = reader.schedule().unwrap().unwrap();
+    // On a machine that others use, one of them may take several times as long as another.
+    let computed: Vec<f64> = turns
+        .iter()
+        .filter(|turn| matches!(turn.what, Happened::Began { .. }))
+        .map(|child| on_a_processor_ns(&turns, child.tid))
+        .collect();
+    let (sum, longest) = (computed.iter().sum::<f64>(), computed.iter().copied().fold(0.0, f64::max));
+    let times = format!("{one} on one processor, {two} on two, {four} on four; of each {computed:?}");
+    assert_eq!(computed.len(), 3, "{times}");
+    assert!(one >= sum && two >= sum / 2.0 && four >= longest, "{times}");
+    assert!(four <= two && two < one && four < sum, "{times}");
     let none = run(d.path(), &["predict", "w.workload", "one.system", "--processors", "0"]);
     assert_eq!(code(&none), 2);
 }
