@@ -69,7 +69,15 @@ impl Output {
     /// # Errors
     /// Those of rename(2); the file is removed.
     pub fn finish(mut self) -> io::Result<()> {
-        std::fs::rename(&self.temporary, &self.place)?;
+        let making = begin_making();
+        if let Some(entry) = &self.entry {
+            entry.moves(&making);
+        }
+        let renamed = std::fs::rename(&self.temporary, &self.place);
+        if renamed.is_err() {
+            drop(making);
+            return renamed;
+        }
         if let Some(entry) = self.entry.take() {
             entry.forget();
         }

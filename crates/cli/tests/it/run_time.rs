@@ -136,6 +136,16 @@ fn processes_that_compute_at_once_share_the_processors() {
     let times = format!("{one} on one processor, {two} on two, {four} on four; of each {computed:?}");
     assert_eq!(computed.len(), 3, "{times}");
     assert!(one >= sum && two >= sum / 2.0 && four >= longest, "{times}");
+    // The shell begins them, and what nobody of them ended is no matter of processors.
+    let is_child = |tid| turns.iter().any(|turn| turn.tid == tid && matches!(turn.what, Happened::Began { .. }));
+    let shell = turns.iter().find(|turn| turn.what == Happened::Ended && !is_child(turn.tid)).expect("it ended").tid;
+    let shell = on_a_processor_ns(&turns, shell);
+    let slept = |turn: &Turn| match turn.what {
+        Happened::Slept { until_ns, waker: None, .. } => (until_ns - turn.t_ns) as f64,
+        _ => 0.0,
+    };
+    let beside: f64 = shell + turns.iter().map(slept).sum::<f64>();
+    assert!(one <= sum + beside && four <= longest + beside, "{beside} beside them: {times}");
     assert!(four <= two && two < one && four < sum, "{times}");
     let none = run(d.path(), &["predict", "w.workload", "one.system", "--processors", "0"]);
     assert_eq!(code(&none), 2);

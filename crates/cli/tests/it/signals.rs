@@ -222,9 +222,11 @@ fn ended_at(directory: &Path, args: &[&str], call: u32, signals: u32) -> bool {
     let mut command = testkit::process::with_default_signals("strace");
     let making = "mkdir,openat,rename,renameat2,unlink";
     let held_up = format!("inject={making}:delay_enter=300000:when={call}");
+    // The clean-up takes its time, so that others go on beside it.
+    let slow = "inject=unlinkat:delay_enter=100000";
     // The tracer is not its parent.
     command
-        .args(["-D", "-f", "-e", &format!("trace={making}"), "-e", &held_up, "-o"])
+        .args(["-D", "-f", "-e", &format!("trace={making},unlinkat"), "-e", &held_up, "-e", slow, "-o"])
         .arg(elsewhere.path().join("calls"));
     command.arg(env!("CARGO_BIN_EXE_fsage")).args(args).current_dir(directory).stdin(Stdio::null());
     command.env("XDG_STATE_HOME", elsewhere.path()).stdout(Stdio::null()).stderr(Stdio::piped());
@@ -273,19 +275,34 @@ fn what_is_being_made_when_the_clean_up_comes_does_not_stay() {
     let d = tempfile::tempdir().expect("a directory");
     long_workload(&d.path().join("w.workload"), 2_000);
     fs::write(d.path().join("a.strace"), "1 1700000000.000001 stat(\"/a\", {}) = 0 <0.000010>\n").expect("a new file");
-    let commands: [(&[&str], u32); 3] = [
-        (&["export", "w.workload", "--anonymise", "-o", "x"], 1),
-        (&["export", "w.workload", "-o", "x"], 1),
-        (&["import", "a.strace", "--format", "strace", "-o", "x"], 2),
+    // What was there before is there until the new one is.
+    let commands: [(&[&str], u32, bool); 4] = [
+        (&["export", "w.workload", "--anonymise", "-o", "x"], 1, false),
+        (&["export", "w.workload", "-o", "x"], 1, false),
+        (&["import", "a.strace", "--format", "strace", "-o", "x"], 2, false),
+        (&["import", "a.strace", "--format", "strace", "--overwrite", "-o", "x"], 2, true),
     ];
-    for (args, signals) in commands {
+    let run = |args: &[&str]| succeeds(&fsage().current_dir(d.path()).args(args).output().expect("the binary runs"));
+    let text = run(&["export", "w.workload"]);
+    let x = d.path().join("x");
+    for (args, signals, has_old) in commands {
         let before = names(d.path());
         let mut reached = 0;
         for call in 1.. {
+            if has_old {
+                run(args);
+            }
             let is_at_it = ended_at(d.path(), args, call, signals);
             let made: Vec<_> = names(d.path()).into_iter().filter(|name| !before.contains(name)).collect();
-            // Its own place it takes when it is whole.
-            assert!(made.is_empty() || made == ["x"], "{args:?}, {signals} signals at call {call} left {made:?}");
+            let what = format!("{args:?}, {signals} signals at call {call}");
+            assert!(made.is_empty() && !has_old || made == ["x"], "{what} left {made:?}");
+            if x.is_dir() {
+                run(&["inspect", "x"]);
+                run(&["export", "x", "-o", "x.csv"]);
+                fs::remove_file(d.path().join("x.csv")).expect("it was made");
+            } else if x.exists() {
+                assert!(fs::read_to_string(&x).expect("text") == text, "{what} left half of it");
+            }
             remove(d.path(), &made);
             if !is_at_it {
                 break;

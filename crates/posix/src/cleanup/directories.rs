@@ -16,25 +16,29 @@ pub(super) fn make_directory(path: &Path) -> io::Result<Option<Entry>> {
     // The next run may be in another directory.
     let entry = Entry::new(&making, Resource::Directory { path: std::path::absolute(path)?, ino: None });
     if let Err(error) = std::os::unix::fs::DirBuilderExt::mode(&mut std::fs::DirBuilder::new(), 0o700).create(path) {
+        // What is there is somebody else's.
         entry.forget();
         return Err(error);
     }
-    let there = match lock_directory(path) {
-        Locking::Ours(directory) if path.exists() => {
-            entry.identified(Some(fs::fstat(&directory)?.st_ino), Some(directory));
-            true
-        }
-        Locking::Unknown if path.exists() => {
-            entry.made(fs::stat(path)?.st_ino);
-            true
-        }
-        _ => false,
-    };
-    if there {
+    let is_there = identify(path, &entry);
+    drop(making);
+    if is_there? {
         return Ok(Some(entry));
     }
     entry.forget();
     Ok(None)
+}
+
+/// Locks a directory that was just made, and notes which one it is; `false` if it is gone already.
+fn identify(path: &Path, entry: &Entry) -> io::Result<bool> {
+    match lock_directory(path) {
+        Locking::Ours(directory) if path.exists() => {
+            entry.identified(Some(fs::fstat(&directory)?.st_ino), Some(directory));
+        }
+        Locking::Unknown if path.exists() => entry.made(fs::stat(path)?.st_ino),
+        _ => return Ok(false),
+    }
+    Ok(true)
 }
 
 /// Makes a private directory (mode 0700) in `parent` and enters it in the list.

@@ -3,6 +3,7 @@
 use super::directories::make_directory;
 use super::list::Entry;
 use super::lock::{Locking, lock};
+use super::making;
 use super::names::{GROWING, growing_name, unguessable};
 use crate::remove::{open_dir, remove_tree};
 use rustix::fs::{self, OFlags};
@@ -72,6 +73,9 @@ impl Growing {
     pub fn publish(&mut self, place: &Path, replace: bool) -> io::Result<()> {
         use rustix::fs::{CWD, RenameFlags, renameat_with};
         let Some(entry) = self.entry.take() else { return Ok(()) };
+        // On its way it is not removed: the place would have what is left of it.
+        let making = making::begin();
+        entry.moves(&making);
         match renameat_with(CWD, &self.path, CWD, place, RenameFlags::NOREPLACE) {
             Ok(()) => {
                 entry.forget();
@@ -90,6 +94,7 @@ impl Growing {
         entry.was_replaced();
         match renameat_with(CWD, &self.path, CWD, place, RenameFlags::EXCHANGE) {
             Ok(()) => {
+                drop(making);
                 // Whosever it was: it was to be replaced.
                 let parent =
                     self.path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));

@@ -7,12 +7,16 @@ use crate::mounts::MountEntry;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Condvar, Mutex, PoisonError};
 
 /// One thing in the list.
 struct Listed {
     id: u64,
     resource: Resource,
+    /// By whom it was made or moved last.
+    making: u64,
+    /// A thread is removing it.
+    is_being_removed: bool,
     /// On a directory that is ours, while it is: a sweep that cannot see this process (in a container, say) sees the
     /// lock.
     _lock: Option<OwnedFd>,
@@ -20,6 +24,8 @@ struct Listed {
 
 static NEXT: AtomicU64 = AtomicU64::new(0);
 static LIST: Mutex<Vec<Listed>> = Mutex::new(Vec::new());
+/// A thread has removed something, or has failed to.
+static REMOVED: Condvar = Condvar::new();
 
 fn list() -> std::sync::MutexGuard<'static, Vec<Listed>> {
     LIST.lock().unwrap_or_else(PoisonError::into_inner)
@@ -33,12 +39,19 @@ pub(crate) struct Entry {
 
 impl Entry {
     /// Enters a thing that is about to be made. The forced clean-up waits until it is.
-    pub(crate) fn new(_making: &Making, resource: Resource) -> Entry {
+    pub(crate) fn new(making: &Making, resource: Resource) -> Entry {
         let id = NEXT.fetch_add(1, Ordering::Relaxed);
         let mut list = list();
-        list.push(Listed { id, resource, _lock: None });
+        list.push(Listed { id, resource, making: making.number(), is_being_removed: false, _lock: None });
         journal::write(list.iter().map(|listed| &listed.resource));
         Entry { id }
+    }
+
+    /// Notes that it is about to move. The forced clean-up waits until it has.
+    pub(crate) fn moves(&self, making: &Making) {
+        if let Some(listed) = list().iter_mut().find(|listed| listed.id == self.id) {
+            listed.making = making.number();
+        }
     }
 
     /// Notes the inode number of what has just been made.
@@ -106,11 +119,36 @@ fn take(id: u64) {
     journal::write(list.iter().map(|listed| &listed.resource));
 }
 
+/// Of a thing that this thread removes.
+struct Removing(u64);
+
+impl Drop for Removing {
+    fn drop(&mut self) {
+        if let Some(listed) = list().iter_mut().find(|listed| listed.id == self.0) {
+            listed.is_being_removed = false;
+        }
+        REMOVED.notify_all();
+    }
+}
+
 /// Removes the thing first and strikes it off afterwards, so that a process killed in between leaves its entry. What
-/// could not be removed stays in the list, and so in the journal: a later run finds it there.
+/// could not be removed stays in the list, and so in the journal: a later run finds it there. One thread at a time: a
+/// second unmounting would be that of what others have mounted there.
 fn remove_entry(id: u64) -> io::Result<()> {
-    let found = list().iter().find(|listed| listed.id == id).map(|listed| listed.resource.clone());
-    let Some(resource) = found else { return Ok(()) };
+    let mut all = list();
+    let (resource, _removing) = loop {
+        match all.iter_mut().find(|listed| listed.id == id) {
+            None => return Ok(()),
+            Some(listed) if listed.is_being_removed => {
+                all = REMOVED.wait(all).unwrap_or_else(PoisonError::into_inner);
+            }
+            Some(listed) => {
+                listed.is_being_removed = true;
+                break (listed.resource.clone(), Removing(id));
+            }
+        }
+    };
+    drop(all);
     let removal = resource.remove()?;
     take(id);
     match removal {
@@ -120,12 +158,14 @@ fn remove_entry(id: u64) -> io::Result<()> {
 }
 
 /// Removes everything in the list, the youngest first, and says in words what could not be removed. For the end
-/// of a process that cannot unwind: other threads of it make nothing more.
+/// of a process that cannot unwind: other threads of it make nothing more. What they are still making stays in the
+/// journal.
 pub(crate) fn release_all() -> Vec<String> {
-    making::end();
+    let unfinished = making::end();
     let (mut troubles, mut tried) = (Vec::new(), Vec::new());
     loop {
-        let next = list().iter().rev().map(|listed| listed.id).find(|id| !tried.contains(id));
+        let is_next = |listed: &&Listed| !tried.contains(&listed.id) && !unfinished.contains(&listed.making);
+        let next = list().iter().rev().find(is_next).map(|listed| listed.id);
         let Some(id) = next else { return troubles };
         tried.push(id);
         if let Err(error) = remove_entry(id) {

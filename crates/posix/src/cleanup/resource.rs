@@ -130,7 +130,12 @@ fn remove_file(path: &Path, ino: Option<u64>) -> io::Result<Removal> {
     if !regular || ino.is_some_and(|ino| ino != stat.st_ino) || stat.st_uid != rustix::process::geteuid().as_raw() {
         return because("another file has taken its name");
     }
-    std::fs::remove_file(path).map(|()| Removal::Gone)
+    match std::fs::remove_file(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => {
+            Err(io::Error::new(error.kind(), format!("{}: {error}", path.display())))
+        }
+        _ => Ok(Removal::Gone),
+    }
 }
 
 fn remove_private(path: &Path, ino: Option<u64>) -> io::Result<Removal> {

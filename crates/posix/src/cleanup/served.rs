@@ -10,9 +10,9 @@ use std::path::{Path, PathBuf};
 #[derive(Debug)]
 pub struct Served {
     point: PathBuf,
-    entry: Option<Entry>,
-    /// Until it is mounted.
+    /// Until it is mounted. Dropped before the entry.
     making: Option<Making>,
+    entry: Option<Entry>,
 }
 
 impl Served {

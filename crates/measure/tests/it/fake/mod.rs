@@ -316,7 +316,7 @@ impl FileSystem for Fake {
 
     fn usage(&mut self) -> std::io::Result<FsUsage> {
         let (total_bytes, free_bytes) = (self.capacity_bytes, self.capacity_bytes - self.used_bytes);
-        let (total_inodes, free_inodes, block_bytes) = (0, 0, 4096);
+        let (total_inodes, free_inodes, block_bytes) = (1 << 30, 1 << 30, 4096);
         Ok(FsUsage { total_bytes, free_bytes, available_bytes: free_bytes, total_inodes, free_inodes, block_bytes })
     }
 

@@ -149,6 +149,7 @@ impl FileSystem for Fake {
         };
         match (*call, result) {
             (Call::Open { at, .. }, Ok(Reply::Fd(fd))) => drop(self.paths.insert(fd.0, self.path(at))),
+            (Call::Close { fd }, _) => drop(self.paths.remove(&fd.0)),
             (Call::Write { .. }, Ok(Reply::Count(bytes))) => self.dirty += bytes,
             (Call::SyncFs, Ok(_)) => self.dirty = 0,
             _ => {}
