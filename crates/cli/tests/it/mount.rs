@@ -448,8 +448,12 @@ fn a_killed_mount_of_soft_updates_is_checked_beside_the_next_one() {
     if !need(Need::Fuse) {
         return;
     }
-    let mut given_back = 0;
-    for round in 0..4_u64 {
+    let (mut given_back, mut round) = (0, 0_u64);
+    // Where others have the processors, all of it may be on the disk before it is killed: then there is nothing to see.
+    for _ in 0..20 {
+        if round == 4 {
+            break;
+        }
         let place = Place::new(&["mkfs", "ffs", "--size", "64M"], "ffs:softdep,image=IMAGE");
         let server = place.serve(&[]);
         let mnt = place.mnt();
@@ -476,6 +480,9 @@ fn a_killed_mount_of_soft_updates_is_checked_beside_the_next_one() {
         server.ends();
         succeeds(&run(place.at(), &["drive", "list"]));
         let damaged = run(place.at(), &["fsck", "disk.img"]);
+        if common::code(&damaged) == 0 {
+            continue;
+        }
         assert_eq!(common::code(&damaged), 1, "{}", common::stderr(&damaged));
 
         place.mount(&["--log", "log"]);
@@ -503,6 +510,7 @@ fn a_killed_mount_of_soft_updates_is_checked_beside_the_next_one() {
         place.mount(&["--log", "second"]);
         place.umount();
         assert!(!place.at().join("second").exists() || fs::read(place.at().join("second")).unwrap().is_empty());
+        round += 1;
     }
     assert!(given_back > 0, "no crash has left anything");
 }
