@@ -145,7 +145,9 @@ fn processes_that_compute_at_once_share_the_processors() {
         _ => 0.0,
     };
     let beside: f64 = shell + turns.iter().map(slept).sum::<f64>();
-    assert!(one <= sum + beside && four <= longest + beside, "{beside} beside them: {times}");
+    // A hundredth for what lies between two notes of one moment.
+    let at_most = |together: f64| 1.01 * (together + beside);
+    assert!(one <= at_most(sum) && four <= at_most(longest), "{beside} beside them: {times}");
     assert!(four <= two && two < one && four < sum, "{times}");
     let none = run(d.path(), &["predict", "w.workload", "one.system", "--processors", "0"]);
     assert_eq!(code(&none), 2);
