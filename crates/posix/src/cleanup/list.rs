@@ -13,7 +13,7 @@ use std::sync::{Condvar, Mutex, PoisonError};
 struct Listed {
     id: u64,
     resource: Resource,
-    /// By whom it was made or moved last.
+    /// The number of the [`Making`] that made or moved it last.
     making: u64,
     /// A thread is removing it.
     is_being_removed: bool,
@@ -119,7 +119,7 @@ fn take(id: u64) {
     journal::write(list.iter().map(|listed| &listed.resource));
 }
 
-/// Of a thing that this thread removes.
+/// While this lives, other threads leave the removal of a thing (its number) to this one.
 struct Removing(u64);
 
 impl Drop for Removing {
