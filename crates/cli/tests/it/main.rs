@@ -11,6 +11,7 @@ mod bad_input;
 mod bench;
 mod bench_workloads;
 mod circles;
+mod clean_up;
 mod common;
 mod contain;
 mod crash;

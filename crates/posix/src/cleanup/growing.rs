@@ -5,6 +5,7 @@ use super::list::Entry;
 use super::lock::{Locking, lock};
 use super::making;
 use super::names::{GROWING, growing_name, unguessable};
+use super::resource::Removal;
 use crate::remove::{open_dir, remove_tree};
 use rustix::fs::{self, OFlags};
 use std::ffi::{CString, OsStr};
@@ -95,13 +96,15 @@ impl Growing {
         match renameat_with(CWD, &self.path, CWD, place, RenameFlags::EXCHANGE) {
             Ok(()) => {
                 drop(making);
-                // Whosever it was: it was to be replaced.
-                let parent =
-                    self.path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
-                let parent = fs::open(parent, OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, fs::Mode::empty())?;
-                remove_tree(parent.as_fd(), Path::new(self.path.file_name().unwrap_or_default()))?;
-                entry.forget();
-                Ok(())
+                entry.remove_by(|_| {
+                    // Whosever it was: it was to be replaced.
+                    let parent =
+                        self.path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+                    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+                    let parent = fs::open(parent, flags, fs::Mode::empty())?;
+                    remove_tree(parent.as_fd(), Path::new(self.path.file_name().unwrap_or_default()))?;
+                    Ok(Removal::Gone)
+                })
             }
             Err(rustix::io::Errno::INVAL | rustix::io::Errno::NOSYS) => {
                 replace_in_steps(&self.path, place)?;

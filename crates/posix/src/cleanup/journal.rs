@@ -153,11 +153,11 @@ fn sweep_one(path: &Path, report: &mut SweepReport) {
         }
         match (resource.remove(), resource) {
             (Ok(Removal::NotOurs(why)), _) => left_alone.push(why),
-            (Ok(Removal::Gone), Resource::Directory { path, .. } | Resource::File { path, .. }) => {
-                report.removed.push(format!("{}: removed, left by a run that was killed", path.display()));
+            (Ok(Removal::Gone), Resource::Directory { .. } | Resource::File { .. }) => {
+                report.removed.push(format!("{}: removed, left by a run that was killed", resource.path().display()));
             }
-            (Ok(Removal::Gone), Resource::Mount { point } | Resource::Served { point, .. }) => {
-                report.removed.push(format!("{}: unmounted, left by a run that was killed", point.display()));
+            (Ok(Removal::Gone), Resource::Mount { .. } | Resource::Served { .. }) => {
+                report.removed.push(format!("{}: unmounted, left by a run that was killed", resource.path().display()));
             }
             (Err(error), _) => report.troubles.push(error.to_string()),
         }

@@ -91,8 +91,13 @@ impl Entry {
 
     /// Removes the thing now, and says how that went.
     pub(crate) fn remove(self) -> io::Result<()> {
+        self.remove_by(Resource::remove)
+    }
+
+    /// The same in another way than by what it is.
+    pub(super) fn remove_by(self, how: impl FnOnce(&Resource) -> io::Result<Removal>) -> io::Result<()> {
         stand_aside();
-        let result = remove_entry(self.id);
+        let result = remove_entry(self.id, how);
         std::mem::forget(self);
         result
     }
@@ -107,7 +112,7 @@ impl Entry {
 impl Drop for Entry {
     fn drop(&mut self) {
         stand_aside();
-        if let Err(error) = remove_entry(self.id) {
+        if let Err(error) = remove_entry(self.id, Resource::remove) {
             crate::notice::tell(&format!("cannot clean up: {error}"));
         }
     }
@@ -134,7 +139,7 @@ impl Drop for Removing {
 /// Removes the thing first and strikes it off afterwards, so that a process killed in between leaves its entry. What
 /// could not be removed stays in the list, and so in the journal: a later run finds it there. One thread at a time: a
 /// second unmounting would be that of what others have mounted there.
-fn remove_entry(id: u64) -> io::Result<()> {
+fn remove_entry(id: u64, how: impl FnOnce(&Resource) -> io::Result<Removal>) -> io::Result<()> {
     let mut all = list();
     let (resource, _removing) = loop {
         match all.iter_mut().find(|listed| listed.id == id) {
@@ -149,7 +154,7 @@ fn remove_entry(id: u64) -> io::Result<()> {
         }
     };
     drop(all);
-    let removal = resource.remove()?;
+    let removal = how(&resource)?;
     take(id);
     match removal {
         Removal::Gone => Ok(()),
@@ -162,14 +167,22 @@ fn remove_entry(id: u64) -> io::Result<()> {
 /// journal.
 pub(crate) fn release_all() -> Vec<String> {
     let unfinished = making::end();
+    let is_unfinished = |listed: &Listed| unfinished.contains(&listed.making);
     let (mut troubles, mut tried) = (Vec::new(), Vec::new());
     loop {
-        let is_next = |listed: &&Listed| !tried.contains(&listed.id) && !unfinished.contains(&listed.making);
+        let is_next = |listed: &&Listed| !tried.contains(&listed.id) && !is_unfinished(listed);
         let next = list().iter().rev().find(is_next).map(|listed| listed.id);
-        let Some(id) = next else { return troubles };
+        let Some(id) = next else { break };
         tried.push(id);
-        if let Err(error) = remove_entry(id) {
+        if let Err(error) = remove_entry(id, Resource::remove) {
             troubles.push(format!("cannot clean up: {error}"));
         }
     }
+    let seconds = making::PATIENCE.as_secs();
+    let left = |listed: &Listed| {
+        let path = listed.resource.path().display();
+        format!("{path}: still being made or moved after {seconds} s; the next run of fsage removes what is left of it")
+    };
+    troubles.extend(list().iter().filter(|listed| is_unfinished(listed)).map(left));
+    troubles
 }

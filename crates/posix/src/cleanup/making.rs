@@ -9,7 +9,7 @@ use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 /// How long the clean-up waits: whoever mounts from a drive that does not answer is not waited for.
-const PATIENCE: Duration = Duration::from_secs(5);
+pub(super) const PATIENCE: Duration = Duration::from_secs(5);
 
 /// The forced clean-up has begun.
 static ENDED: AtomicBool = AtomicBool::new(false);

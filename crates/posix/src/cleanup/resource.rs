@@ -56,6 +56,14 @@ pub(super) enum Removal {
 }
 
 impl Resource {
+    /// Where it is.
+    pub(super) fn path(&self) -> &Path {
+        match self {
+            Resource::Directory { path, .. } | Resource::File { path, .. } => path,
+            Resource::Mount { point } | Resource::Served { point, .. } => point,
+        }
+    }
+
     /// Removes it if it is there and is what we made.
     pub(super) fn remove(&self) -> io::Result<Removal> {
         match self {

@@ -1,0 +1,240 @@
+//! What the clean-up meets half done: a call that makes, moves or unmounts something, held up by strace until the
+//! signals have come. What lies in the directory afterwards judges.
+
+use crate::common;
+use crate::common::process::{Running, status_field, until};
+use crate::common::{fsage, long_workload, names, run, succeeds};
+use std::fs;
+use std::io::Read as _;
+use std::os::unix::process::ExitStatusExt;
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+use std::time::Duration;
+use testkit::{Need, Tool, need};
+
+/// A command whose calls of a name are held up, and what it and strace keep elsewhere.
+struct HeldUp {
+    running: Running,
+    elsewhere: tempfile::TempDir,
+}
+
+impl HeldUp {
+    /// Starts a command whose `nth` system call of a name, in each thread, takes so long.
+    fn start(directory: &Path, args: &[&str], (call, nth, ms): (&str, u32, u64)) -> HeldUp {
+        let elsewhere = tempfile::tempdir().expect("a directory");
+        let mut command = testkit::process::with_default_signals("strace");
+        let held_up = format!("inject={call}:delay_enter={}:when={nth}", ms * 1000);
+        // The clean-up takes its time, so that others go on beside it.
+        let slow = "inject=unlinkat:delay_enter=100000";
+        // The tracer is not its parent.
+        command
+            .args(["-D", "-f", "-e", &format!("trace={call},unlinkat"), "-e", &held_up, "-e", slow, "-o"])
+            .arg(elsewhere.path().join("calls"));
+        command.arg(env!("CARGO_BIN_EXE_fsage")).args(args).current_dir(directory).stdin(Stdio::null());
+        command.env("XDG_STATE_HOME", elsewhere.path()).stdout(Stdio::null()).stderr(Stdio::piped());
+        HeldUp { running: Running::start(&mut command), elsewhere }
+    }
+
+    /// Waits until a thread of it is held up; `false`: it has ended. What is no delay seldom lasts so long; where it
+    /// does, the signal comes somewhere else.
+    fn is_at_it(&self) -> bool {
+        let tasks = format!("/proc/{}/task", self.running.pid());
+        let mut looks = 0;
+        loop {
+            let stats = fs::read_dir(&tasks).expect("a child that nobody has waited for").flatten();
+            let states: Vec<char> = stats
+                .filter_map(|task| fs::read_to_string(task.path().join("stat")).ok())
+                .filter_map(|stat| stat.rsplit_once(") ")?.1.chars().next())
+                .collect();
+            match () {
+                () if states == ['Z'] => return false,
+                () if states.contains(&'t') && looks == 10 => return true,
+                () if states.contains(&'t') => looks += 1,
+                () => looks = 0,
+            }
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    }
+
+    /// Sends it a signal so often.
+    fn signals(&self, signals: u32) {
+        let pid = self.running.pid();
+        for _ in 0..signals {
+            self.running.signal("TERM");
+            // Two that wait are one.
+            until("the signal is heard", || {
+                let status = fs::read_to_string(format!("/proc/{pid}/status")).expect("nobody has waited for it");
+                let field = |name: &str| status.lines().find_map(|line| line.strip_prefix(name)).map(str::trim);
+                let is_pending = field("ShdPnd:").is_some_and(|pending| pending.contains(|digit| digit != '0'));
+                !is_pending || field("State:").is_some_and(|state| state.starts_with('Z'))
+            });
+        }
+    }
+
+    /// Waits until it ends, for which strace does not let go of what it holds up, and takes that from it.
+    fn is_let_go(&self) {
+        let pid = self.running.pid();
+        until("its other threads have ended", || status_field(pid, "Threads:") == Some(1));
+        let tracer = status_field(pid, "TracerPid:").expect("it is traced").to_string();
+        assert!(Command::new("kill").args(["-s", "KILL", &tracer]).status().expect("kill runs").success());
+    }
+
+    /// Waits for its end. The journals it leaves, too.
+    fn ends(mut self) -> (Output, Vec<String>) {
+        let pid = self.running.pid();
+        let mut stderr = Vec::new();
+        let mut pipe = self.running.child.stderr.take().expect("a pipe");
+        pipe.read_to_end(&mut stderr).expect("messages");
+        let status = self.running.ends();
+        let states = [self.elsewhere.path().join("fsage"), "/run/fsage".into()];
+        let there = states.iter().filter(|state| state.is_dir()).flat_map(|state| names(state));
+        let journals = there.filter(|name| name.starts_with(&format!("{pid}-"))).collect();
+        (Output { status, stdout: Vec::new(), stderr }, journals)
+    }
+}
+
+/// Runs a command that is held up at its `nth` system call of a name, and signals it there. Whether it was still at
+/// that.
+fn ended_at(directory: &Path, args: &[&str], (call, nth): (&str, u32), signals: u32) -> bool {
+    let held_up = HeldUp::start(directory, args, (call, nth, 300));
+    let is_at_it = held_up.is_at_it();
+    held_up.signals(signals);
+    let (Output { status, stderr, .. }, journals) = held_up.ends();
+    let messages = String::from_utf8_lossy(&stderr);
+    let what = format!("{args:?}, {signals} signals at {call} {nth}: {status}: {messages}");
+    // Before it has begun, a signal ends it as any program.
+    let is_as_usual = matches!(status.code(), Some(0 | 143)) || status.signal() == Some(15);
+    assert!(is_as_usual, "{what}");
+    // The tracer has a say as well.
+    assert!(status.success() || messages.matches("fsage: ").count() <= 1, "{what}");
+    assert!(journals.is_empty(), "{what}: {journals:?}");
+    is_at_it
+}
+
+fn write_strace(directory: &Path) {
+    let text = "1 1700000000.000001 stat(\"/a\", {}) = 0 <0.000010>\n";
+    fs::write(directory.join("a.strace"), text).expect("a new file");
+}
+
+/// What the signal's thread removed before it was there stayed: seen once on a busy machine, as `.x.workload.partial-…`
+/// after SIGTERM. Here each call that makes something is held up until the clean-up has come: with the first signal
+/// where that ends a command at once, with the second where not.
+#[test]
+fn what_is_being_made_when_the_clean_up_comes_does_not_stay() {
+    if !need(Need::Tool(Tool::Strace)) {
+        return;
+    }
+    let d = tempfile::tempdir().expect("a directory");
+    long_workload(&d.path().join("w.workload"), 2_000);
+    write_strace(d.path());
+    // What was there before is there until the new one is.
+    let commands: [(&[&str], u32, bool); 4] = [
+        (&["export", "w.workload", "--anonymise", "-o", "x"], 1, false),
+        (&["export", "w.workload", "-o", "x"], 1, false),
+        (&["import", "a.strace", "--format", "strace", "-o", "x"], 2, false),
+        (&["import", "a.strace", "--format", "strace", "--overwrite", "-o", "x"], 2, true),
+    ];
+    let calls = ["mkdir", "rename", "renameat2", "unlink"];
+    let run = |args: &[&str]| succeeds(&fsage().current_dir(d.path()).args(args).output().expect("the binary runs"));
+    let text = run(&["export", "w.workload"]);
+    let x = d.path().join("x");
+    for (args, signals, has_old) in commands {
+        let before = names(d.path());
+        let mut reached = 0;
+        for (call, nth) in calls.iter().flat_map(|call| (1..=3).map(move |nth| (*call, nth))) {
+            if has_old {
+                run(args);
+            }
+            let is_at_it = ended_at(d.path(), args, (call, nth), signals);
+            let made: Vec<_> = names(d.path()).into_iter().filter(|name| !before.contains(name)).collect();
+            let what = format!("{args:?}, {signals} signals at {call} {nth}");
+            assert!(made.is_empty() && !has_old || made == ["x"], "{what} left {made:?}");
+            if x.is_dir() {
+                run(&["inspect", "x"]);
+                run(&["export", "x", "-o", "x.csv"]);
+                fs::remove_file(d.path().join("x.csv")).expect("it was made");
+            } else if x.exists() {
+                assert!(fs::read_to_string(&x).expect("text") == text, "{what} left half of it");
+            }
+            let _ = fs::remove_file(&x).or_else(|_| fs::remove_dir_all(&x));
+            reached += u32::from(is_at_it);
+        }
+        assert!(reached >= 5, "{args:?}: {reached} calls make something");
+    }
+}
+
+/// The clean-up does not wait for ever. What it leaves was left without a word.
+#[test]
+fn what_still_moves_after_five_seconds_is_told_and_goes_with_the_next_run() {
+    if !need(Need::Tool(Tool::Strace)) {
+        return;
+    }
+    let d = tempfile::tempdir().expect("a directory");
+    write_strace(d.path());
+    let args = ["import", "a.strace", "--format", "strace", "-o", "x"];
+    let held_up = HeldUp::start(d.path(), &args, ("renameat2", 1, 3_600_000));
+    assert!(held_up.is_at_it());
+    let state = held_up.elsewhere.path().to_owned();
+    held_up.signals(2);
+    held_up.is_let_go();
+    let (Output { status, stderr, .. }, _) = held_up.ends();
+    let messages = String::from_utf8_lossy(&stderr);
+    assert_eq!(status.code(), Some(143), "{messages}");
+    let partial = format!("{}/.x.partial-", d.path().display());
+    let told = messages.lines().find(|line| line.contains(&partial)).unwrap_or_else(|| panic!("{messages}"));
+    assert!(told.contains("still being made or moved after 5 s"), "{told}");
+    // Whatever fsage is run next, here or by another test.
+    succeeds(&fsage().args(["drive", "list"]).env("XDG_STATE_HOME", state).output().expect("the binary runs"));
+    until("it is gone", || names(d.path()) == ["a.strace"]);
+}
+
+/// While one thread unmounted, the clean-up did so as well, and took what the user had mounted below.
+#[test]
+fn what_is_mounted_below_stays_when_a_second_signal_comes_at_the_unmounting() {
+    if !need(Need::Tool(Tool::Strace)) || !need(Need::Fuse) {
+        return;
+    }
+    let d = tempfile::tempdir().expect("a directory");
+    succeeds(&run(d.path(), &["mkfs", "ffs", "disk.img", "--size", "8M"]));
+    let mnt = d.path().join("mnt");
+    fs::create_dir(&mnt).expect("a directory");
+    let below = Below::mount(&mnt);
+    fs::write(mnt.join("precious"), "precious").expect("a new file");
+    let held_up = HeldUp::start(d.path(), &["mount", "--foreground", "disk.img", "mnt"], ("umount2", 1, 500));
+    until("it is mounted", || below.types().len() == 2);
+    held_up.signals(1);
+    assert!(held_up.is_at_it());
+    held_up.signals(1);
+    let (Output { stderr, .. }, journals) = held_up.ends();
+    let messages = String::from_utf8_lossy(&stderr);
+    assert_eq!(below.types(), ["tmpfs"], "{messages}");
+    assert!(journals.is_empty(), "{journals:?}: {messages}");
+    assert_eq!(fs::read_to_string(mnt.join("precious")).expect("there"), "precious");
+    succeeds(&common::run(d.path(), &["fsck", "disk.img"]));
+}
+
+/// What a user has mounted on a directory; goes with this, and whatever is mounted there later.
+struct Below<'a>(&'a Path);
+
+impl Below<'_> {
+    fn mount(point: &Path) -> Below<'_> {
+        let mounted = Command::new("mount").args(["-t", "tmpfs", "below"]).arg(point).status().expect("mount(8) runs");
+        assert!(mounted.success());
+        Below(point)
+    }
+
+    /// The types of what is mounted there, the lowest first.
+    fn types(&self) -> Vec<String> {
+        let mounts = fs::read_to_string("/proc/self/mounts").expect("mounts");
+        let fields = mounts.lines().map(|line| line.split(' ').collect::<Vec<_>>());
+        fields.filter(|fields| fields[1] == self.0.to_string_lossy()).map(|fields| fields[2].to_owned()).collect()
+    }
+}
+
+impl Drop for Below<'_> {
+    fn drop(&mut self) {
+        for _ in self.types() {
+            let _ = Command::new("umount").arg("-l").arg(self.0).status();
+        }
+    }
+}
