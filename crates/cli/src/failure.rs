@@ -139,7 +139,9 @@ pub fn report(failure: &Failure) -> ExitCode {
         match (failure.kind, &failure.what) {
             // The command knows what became of its work.
             (Kind::Interrupted, What::Message(message)) => progress::say(message),
-            _ => progress::say("interrupted; what it made in its target has been removed"),
+            _ => {
+                progress::say("interrupted; what it made in its target has been removed, but for what it says is kept")
+            }
         }
         return ExitCode::from(code);
     }

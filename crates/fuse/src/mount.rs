@@ -159,6 +159,12 @@ fn by_fusermount(error: io::Error) -> io::Error {
     }
 }
 
+/// Whether a session has ended by itself, and without an error: somebody has unmounted it, or cut its connection.
+fn has_ended(session: &mut BackgroundSession) -> bool {
+    session.guard.is_finished()
+        && std::mem::replace(&mut session.guard, std::thread::spawn(|| Ok(()))).join().is_ok_and(|ended| ended.is_ok())
+}
+
 /// Begins a check beside a mount, where one is due; told the mount's name and where messages go.
 type CheckBeside<V> = dyn Fn(&Arc<Mutex<Live<V>>>, &str, fn(&str)) -> Option<Beside>;
 
@@ -210,6 +216,9 @@ impl Mount<'_> {
         };
         let refused =
             |doing, next| move |errno| MountError::Refused { source_name: self.name.to_owned(), doing, errno, next };
+        // From here on it is marked as in use, and what is written to it is in our memory until the end, whoever loses
+        // patience.
+        let _only_asked = posix::interrupt::only_asked();
         let mut live = Live::new(volume, Image::full(store), live_options, Box::new(events.tell))
             .map_err(refused("mount it", "nothing is mounted"))?;
         if let Some(name) = &self.options.snapshot
@@ -223,7 +232,7 @@ impl Mount<'_> {
         // In the list before it is there: whoever is killed leaves a mount that answers nobody.
         let mut listed = Listed::new(self.on, FS_TYPE);
         let session = self.session(Served { live: live.clone() });
-        let session = match session {
+        let mut session = match session {
             Ok(session) => session,
             Err(error) => {
                 listed.forget();
@@ -250,7 +259,10 @@ impl Mount<'_> {
         if let Some(check) = check {
             check.end();
         }
-        let unmounted = listed.unmount();
+        let unmounted = match has_ended(&mut session) {
+            true => listed.unmount_dead(),
+            false => listed.unmount(),
+        };
         if let Err(error) = &unmounted {
             tell(&format!("{}: {error}", self.on.display()));
         }

@@ -4,7 +4,7 @@
 //! [`io::ErrorKind::Interrupted`], and everything is cleaned up on the way out. A second signal says that
 //! somebody is losing patience: a thread of our own (nothing is done in the handler itself) runs the clean-up
 //! of [`cleanup`](crate::cleanup) and ends the process with 128 + the signal's number. Where [`at_once`] says so, the
-//! first signal does that.
+//! first signal does that; where [`only_asked`] does, none.
 #![allow(unsafe_code)]
 
 use std::io;
@@ -231,8 +231,28 @@ impl Drop for AtOnce {
     }
 }
 
+/// How many parts of the program end in their own time.
+static ONLY_ASKED: AtomicU32 = AtomicU32::new(0);
+
+/// While it lives, no signal ends the process before it has done what it has to: each only asks, as the first does.
+#[derive(Debug)]
+pub struct OnlyAsked(());
+
+/// Until the returned guard is dropped, whoever loses patience waits: for work that would lose what others have given
+/// us, which only we have.
+pub fn only_asked() -> OnlyAsked {
+    ONLY_ASKED.fetch_add(1, Ordering::SeqCst);
+    OnlyAsked(())
+}
+
+impl Drop for OnlyAsked {
+    fn drop(&mut self) {
+        ONLY_ASKED.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
 fn end_at_once() -> ! {
-    crate::notice::tell("interrupted by a signal");
+    crate::notice::tell_at_the_end("interrupted by a signal");
     force_end(exit_code().unwrap_or(130).into())
 }
 
@@ -408,7 +428,7 @@ fn listen(mut reader: io::PipeReader) {
         if seen >= 1 && AT_ONCE.load(Ordering::SeqCst) > 0 {
             end_at_once();
         }
-        if seen >= 2 {
+        if seen >= 2 && ONLY_ASKED.load(Ordering::SeqCst) == 0 {
             force_end(exit_code().unwrap_or(130).into());
         }
     }
@@ -417,7 +437,7 @@ fn listen(mut reader: io::PipeReader) {
 /// Removes what the process has made and ends it, whatever its other threads are at.
 pub(crate) fn force_end(code: i32) -> ! {
     for line in crate::cleanup::release_all() {
-        crate::notice::tell(&line);
+        crate::notice::tell_at_the_end(&line);
     }
     std::process::exit(code)
 }

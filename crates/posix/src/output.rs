@@ -68,12 +68,30 @@ impl Output {
     ///
     /// # Errors
     /// Those of rename(2); the file is removed.
-    pub fn finish(mut self) -> io::Result<()> {
+    pub fn finish(self) -> io::Result<()> {
+        self.finish_by(|temporary, place| std::fs::rename(temporary, place))
+    }
+
+    /// Takes its place if nothing is there.
+    ///
+    /// # Errors
+    /// Something is there (`AlreadyExists`), or those of renameat2(2); the file is removed.
+    pub fn finish_new(self) -> io::Result<()> {
+        use rustix::fs::{CWD, RenameFlags, renameat_with};
+        use rustix::io::Errno;
+        self.finish_by(|temporary, place| match renameat_with(CWD, temporary, CWD, place, RenameFlags::NOREPLACE) {
+            // A file system that knows no flags.
+            Err(Errno::INVAL | Errno::NOSYS) if place.symlink_metadata().is_err() => std::fs::rename(temporary, place),
+            renamed => Ok(renamed?),
+        })
+    }
+
+    fn finish_by(mut self, rename: impl FnOnce(&Path, &Path) -> io::Result<()>) -> io::Result<()> {
         let making = begin_making();
         if let Some(entry) = &self.entry {
             entry.moves(&making);
         }
-        let renamed = std::fs::rename(&self.temporary, &self.place);
+        let renamed = rename(&self.temporary, &self.place);
         if renamed.is_err() {
             drop(making);
             return renamed;

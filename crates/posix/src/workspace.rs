@@ -89,13 +89,6 @@ impl Workspace {
             }
             _ => SetupError::from_io(parent, "make a private directory", source),
         })?;
-        // What is to be kept must not be swept up by a later run, should this one be killed.
-        let directory = if options.keep {
-            directory.forget();
-            None
-        } else {
-            Some(directory)
-        };
         // What is kept has one directory, for whoever looks at it.
         let path = if options.keep {
             path
@@ -110,7 +103,7 @@ impl Workspace {
             path,
             keep: options.keep,
             mounted: Some(mounted),
-            directory,
+            directory: Some(directory),
             scratch: None,
         };
         workspace.ready()
@@ -171,8 +164,19 @@ impl Workspace {
     }
 
     /// Setting up can take a while: a signal in the meantime ends it here.
-    fn ready(self) -> Result<Workspace, SetupError> {
-        if interrupt::requested() { Err(SetupError::Interrupted) } else { Ok(self) }
+    fn ready(mut self) -> Result<Workspace, SetupError> {
+        if interrupt::requested() {
+            // Nothing is in it yet that could be kept.
+            self.keep = false;
+            return Err(SetupError::Interrupted);
+        }
+        // What is to be kept must not be swept up by a later run, should this one be killed.
+        if self.keep
+            && let Some(directory) = self.directory.take()
+        {
+            directory.forget();
+        }
+        Ok(self)
     }
 
     /// A handle rooted in the private directory.
@@ -228,9 +232,6 @@ impl Workspace {
         let directory = self.directory.take();
         let scratch = self.scratch.take();
         if self.keep {
-            if let Some(entry) = directory {
-                entry.forget();
-            }
             return scratch.map_or(Ok(()), Scratch::keep);
         }
         let mut removed = directory.map_or(Ok(()), Entry::remove);
@@ -247,6 +248,10 @@ impl Workspace {
 
 impl Drop for Workspace {
     fn drop(&mut self) {
+        // Whoever closes it says so himself; here something has gone wrong, or was interrupted.
+        if self.keep && self.mounted.is_some() {
+            crate::notice::tell(&format!("kept {}", self.path.display()));
+        }
         if let Err(error) = self.finish() {
             crate::notice::tell(&format!("cannot clean up target '{}': {error}", self.target));
         }

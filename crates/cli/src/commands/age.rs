@@ -124,7 +124,7 @@ fn replay(job: &mut Job, site: &dyn Site, series: &Path) -> failure::Result<(Age
     let aged = age::age(&mut fs, &job.plan, &job.options, begin, &mut session);
     let saved = session.state.as_ref().map(|(path, _)| path.clone());
     bar.finish_and_clear();
-    let mut result = aged.map_err(|error| explained(error, saved.as_deref()))?;
+    let mut result = aged.map_err(|error| explained(error, saved.as_deref(), job.keep.as_ref()))?;
     for note in &job.notes {
         if !result.notes.contains(note) {
             result.notes.push(note.clone());
@@ -168,14 +168,18 @@ fn state_place(job: &Job, site: &dyn Site) -> failure::Result<Option<(PathBuf, S
 }
 
 /// An interrupted run says how it is gone on with.
-fn explained(error: AgeError, state: Option<&Path>) -> failure::Failure {
+fn explained(error: AgeError, state: Option<&Path>, keep: Option<&kept::Keep>) -> failure::Failure {
     let there = state.filter(|path| path.exists());
     let hint = match (&error, there) {
         (AgeError::Plan(_) | AgeError::Broken { .. } | AgeError::Capacity { .. }, _) => None,
         (_, Some(path)) => Some(format!("to go on: fsage age --resume {}", output::shown(path))),
-        (AgeError::Interrupted { .. }, None) => {
-            Some("what it made is removed; with --keep and -o a run can be gone on with".to_owned())
-        }
+        (AgeError::Interrupted { .. }, None) => Some(match keep {
+            Some(kept::Keep::Directory) => "with -o beside --keep a run can be gone on with".to_owned(),
+            Some(kept::Keep::Image(path)) if path.exists() => {
+                format!("{} stays as it is; with -o beside --keep a run can be gone on with", output::shown(path))
+            }
+            _ => "what it made is removed; with --keep and -o a run can be gone on with".to_owned(),
+        }),
         _ => None,
     };
     match hint {

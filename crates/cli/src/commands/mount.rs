@@ -10,15 +10,17 @@ use std::fs::OpenOptions;
 use std::io::{self, BufRead as _, BufReader, Read as _, Write as _};
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
-use std::process::{Command, ExitCode, Stdio};
+use std::process::{Child, Command, ExitCode, Stdio};
+use std::sync::mpsc;
+use std::time::Duration;
 
 /// Mount an FFS or LFS image, or a laboratory's file system, on a directory.
 ///
 /// It is served by this program (FUSE), with real bytes and in real time, until `fsage umount DIR`, umount(8), or
-/// SIGINT or SIGTERM to the program, which all leave the image as a clean unmount does. Killed with SIGKILL it leaves
-/// an image that `fsage fsck` repairs (a log repairs itself when it is mounted; Soft Updates are used at once and
-/// checked meanwhile), and in which is what was put there with fsync(2); the next run of fsage takes the dead mount
-/// away.
+/// SIGINT or SIGTERM to the program, which all leave the image as a clean unmount does. Further signals do not hurry
+/// it: what is not written yet is in its memory alone. Killed with SIGKILL it leaves an image that `fsage fsck` repairs
+/// (a log repairs itself when it is mounted; Soft Updates are used at once and checked meanwhile), and in which is what
+/// was put there with fsync(2); the next run of fsage takes the dead mount away.
 ///
 /// As root everybody may use it, as the permissions of its files say. Other users need fusermount3 of the system
 /// (package fuse3); it is then theirs alone, and permissions are not checked, unless they ask for --allow-other and
@@ -155,14 +157,15 @@ fn in_background(args: &Args) -> failure::Result<ExitCode> {
         }
     }
     let mut child = command.spawn().context("cannot start a process in the background")?;
-    let mut line = String::new();
-    if let Some(stdout) = child.stdout.take() {
-        BufReader::new(stdout).read_line(&mut line).context("cannot read what the process in the background says")?;
-    }
-    if line.trim_end() == READY {
+    let line = first_line(&mut child).context("cannot read what the process in the background says")?;
+    if line.trim_end() == READY && !posix::interrupt::requested() {
         return Ok(ExitCode::SUCCESS);
     }
+    if posix::interrupt::requested() {
+        posix::interrupt::send(child.id(), END);
+    }
     let status = child.wait().context("cannot wait for the process in the background")?;
+    posix::interrupt::check()?;
     let mut said = Vec::new();
     match (child.stderr.take(), &args.log) {
         (Some(mut stderr), _) => {
@@ -174,4 +177,32 @@ fn in_background(args: &Args) -> failure::Result<ExitCode> {
     io::stderr().write_all(&said).context("cannot pass on what it said")?;
     let code = status.code().and_then(|code| u8::try_from(code).ok());
     Ok(code.map_or_else(|| failure::code(Kind::Environment), ExitCode::from))
+}
+
+/// How often is looked for a signal.
+const TICK: Duration = Duration::from_millis(50);
+
+/// What asks the process in the background to end. One that comes twice does not hurry it.
+const END: i32 = rustix::process::Signal::TERM.as_raw();
+
+/// The first line that a child says. A signal to us ends the child, too: nothing is mounted once we have ended.
+fn first_line(child: &mut Child) -> io::Result<String> {
+    let Some(stdout) = child.stdout.take() else { return Ok(String::new()) };
+    let (says, said) = mpsc::channel();
+    std::thread::spawn(move || {
+        let mut line = String::new();
+        says.send(BufReader::new(stdout).read_line(&mut line).map(|_| line))
+    });
+    let mut is_asked = false;
+    loop {
+        if posix::interrupt::requested() && !is_asked {
+            posix::interrupt::send(child.id(), END);
+            is_asked = true;
+        }
+        match said.recv_timeout(TICK) {
+            Ok(line) => return line,
+            Err(mpsc::RecvTimeoutError::Timeout) => {}
+            Err(mpsc::RecvTimeoutError::Disconnected) => return Ok(String::new()),
+        }
+    }
 }

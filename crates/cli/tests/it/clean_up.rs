@@ -5,7 +5,8 @@ use crate::common;
 use crate::common::process::{Running, status_field, until};
 use crate::common::{fsage, long_workload, names, run, succeeds};
 use std::fs;
-use std::io::Read as _;
+use std::io::{Read as _, Write as _};
+use std::os::unix::fs::MetadataExt as _;
 use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
@@ -105,8 +106,9 @@ fn ended_at(directory: &Path, args: &[&str], (call, nth): (&str, u32), signals: 
     // Before it has begun, a signal ends it as any program.
     let is_as_usual = matches!(status.code(), Some(0 | 143)) || status.signal() == Some(15);
     assert!(is_as_usual, "{what}");
-    // The tracer has a say as well.
-    assert!(status.success() || messages.matches("fsage: ").count() <= 1, "{what}");
+    // The tracer has a say as well, and any run may find what others have left.
+    let is_said = |line: &&str| line.contains("fsage: ") && !line.ends_with("left by a run that was killed");
+    assert!(status.success() || messages.lines().filter(is_said).count() <= 1, "{what}");
     assert!(journals.is_empty(), "{what}: {journals:?}");
     is_at_it
 }
@@ -198,29 +200,152 @@ fn what_is_mounted_below_stays_when_a_second_signal_comes_at_the_unmounting() {
     succeeds(&run(d.path(), &["mkfs", "ffs", "disk.img", "--size", "8M"]));
     let mnt = d.path().join("mnt");
     fs::create_dir(&mnt).expect("a directory");
-    let below = Below::mount(&mnt);
+    let there = Mounts(&mnt);
+    there.mount_tmpfs();
     fs::write(mnt.join("precious"), "precious").expect("a new file");
     let held_up = HeldUp::start(d.path(), &["mount", "--foreground", "disk.img", "mnt"], ("umount2", 1, 500));
-    until("it is mounted", || below.types().len() == 2);
+    until("it is mounted", || there.types().len() == 2);
     held_up.signals(1);
     assert!(held_up.is_at_it());
     held_up.signals(1);
-    let (Output { stderr, .. }, journals) = held_up.ends();
+    let (Output { status, stderr, .. }, journals) = held_up.ends();
     let messages = String::from_utf8_lossy(&stderr);
-    assert_eq!(below.types(), ["tmpfs"], "{messages}");
+    assert!(status.success(), "{status}: {messages}");
+    assert_eq!(there.types(), ["tmpfs"], "{messages}");
     assert!(journals.is_empty(), "{journals:?}: {messages}");
     assert_eq!(fs::read_to_string(mnt.join("precious")).expect("there"), "precious");
-    succeeds(&common::run(d.path(), &["fsck", "disk.img"]));
+    succeeds(&run(d.path(), &["fsck", "disk.img"]));
 }
 
-/// What a user has mounted on a directory; goes with this, and whatever is mounted there later.
-struct Below<'a>(&'a Path);
+/// A run that was killed before it had mounted anything was taken for the one whose mount is there.
+#[test]
+fn a_mount_that_was_never_made_is_not_looked_for_at_anothers() {
+    if !need(Need::Tool(Tool::Strace)) || !need(Need::Fuse) {
+        return;
+    }
+    let d = tempfile::tempdir().expect("a directory");
+    for image in ["a.img", "b.img"] {
+        succeeds(&run(d.path(), &["mkfs", "ffs", image, "--size", "8M"]));
+    }
+    let mnt = d.path().join("mnt");
+    fs::create_dir(&mnt).expect("a directory");
+    let there = Mounts(&mnt);
+    succeeds(&run(d.path(), &["mount", "a.img", "mnt"]));
+    fs::write(mnt.join("precious"), "precious").expect("a new file");
+    let held_up = HeldUp::start(d.path(), &["mount", "--foreground", "b.img", "mnt"], ("mount", 1, 3_600_000));
+    assert!(held_up.is_at_it());
+    let state = held_up.elsewhere.path().to_owned();
+    let tracer = status_field(held_up.running.pid(), "TracerPid:").expect("it is traced").to_string();
+    held_up.running.signal("KILL");
+    assert!(Command::new("kill").args(["-s", "KILL", &tracer]).status().expect("kill runs").success());
+    held_up.ends();
+    succeeds(&fsage().args(["drive", "list"]).env("XDG_STATE_HOME", state).output().expect("the binary runs"));
+    assert_eq!(there.types(), ["fuse.fsage"]);
+    assert_eq!(fs::read_to_string(mnt.join("precious")).expect("there"), "precious");
+    succeeds(&run(d.path(), &["umount", "mnt"]));
+}
 
-impl Below<'_> {
-    fn mount(point: &Path) -> Below<'_> {
-        let mounted = Command::new("mount").args(["-t", "tmpfs", "below"]).arg(point).status().expect("mount(8) runs");
-        assert!(mounted.success());
-        Below(point)
+/// A server whose mount had been taken away unmounted what was mounted there next: it had the same number.
+#[test]
+fn a_server_leaves_what_is_mounted_after_it_alone() {
+    if !need(Need::Fuse) {
+        return;
+    }
+    let d = tempfile::tempdir().expect("a directory");
+    for image in ["a.img", "b.img"] {
+        succeeds(&run(d.path(), &["mkfs", "ffs", image, "--size", "8M"]));
+    }
+    let mnt = d.path().join("mnt");
+    fs::create_dir(&mnt).expect("a directory");
+    let there = Mounts(&mnt);
+    let mut command = testkit::process::with_default_signals(env!("CARGO_BIN_EXE_fsage"));
+    command.args(["mount", "--foreground", "a.img", "mnt"]).current_dir(d.path());
+    let server = Running::start(command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped()));
+    until("it is mounted", || there.types().len() == 1);
+    let number = || fs::metadata(&mnt).expect("there").dev();
+    let first = number();
+    server.signal("STOP");
+    rustix::mount::unmount(&mnt, rustix::mount::UnmountFlags::DETACH).expect("unmounted");
+    succeeds(&run(d.path(), &["mount", "b.img", "mnt"]));
+    assert_eq!(number(), first, "the number of one that has gone is used again: otherwise this tests nothing");
+    server.signal("CONT");
+    succeeds(&server.output());
+    assert_eq!(there.types(), ["fuse.fsage"]);
+    succeeds(&run(d.path(), &["umount", "mnt"]));
+    succeeds(&run(d.path(), &["fsck", "a.img"]));
+}
+
+/// What is below another's mount was forgotten, and stayed when that went.
+#[test]
+fn a_mount_below_anothers_goes_with_the_next_run() {
+    if !need(Need::Fuse) {
+        return;
+    }
+    let d = tempfile::tempdir().expect("a directory");
+    succeeds(&run(d.path(), &["mkfs", "ffs", "disk.img", "--size", "8M"]));
+    let mnt = d.path().join("mnt");
+    fs::create_dir(&mnt).expect("a directory");
+    let there = Mounts(&mnt);
+    let mut command = testkit::process::with_default_signals(env!("CARGO_BIN_EXE_fsage"));
+    command.args(["mount", "--foreground", "disk.img", "mnt"]).current_dir(d.path());
+    let server = Running::start(command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped()));
+    until("it is mounted", || there.types().len() == 1);
+    there.mount_tmpfs();
+    fs::write(mnt.join("precious"), "precious").expect("a new file");
+    server.signal("TERM");
+    let output = server.output();
+    let messages = common::stderr(&output);
+    assert!(messages.contains("tmpfs is mounted over it"), "{messages}");
+    succeeds(&run(d.path(), &["drive", "list"]));
+    assert_eq!(there.types(), ["fuse.fsage", "tmpfs"]);
+    assert_eq!(fs::read_to_string(mnt.join("precious")).expect("there"), "precious");
+    rustix::mount::unmount(&mnt, rustix::mount::UnmountFlags::DETACH).expect("unmounted");
+    succeeds(&run(d.path(), &["drive", "list"]));
+    // That of another test may have begun before, and not be done.
+    until("the mount below is gone", || there.types().is_empty());
+    succeeds(&run(d.path(), &["fsck", "disk.img"]));
+}
+
+/// Whoever reads no messages held the end up for ever.
+#[test]
+fn a_reader_that_does_not_read_holds_no_end_up() {
+    let d = tempfile::tempdir().expect("a directory");
+    long_workload(&d.path().join("w.workload"), 20_000);
+    let (_errors, mut full) = std::io::pipe().expect("a pipe");
+    let (output, results) = std::io::pipe().expect("a pipe");
+    rustix::io::ioctl_fionbio(&full, true).expect("a pipe");
+    while full.write(&[0; 4096]).is_ok() {}
+    rustix::io::ioctl_fionbio(&full, false).expect("a pipe");
+    let mut command = testkit::process::with_default_signals(env!("CARGO_BIN_EXE_fsage"));
+    command.args(["inspect", "w.workload", "--rows", "--count", "20000"]).current_dir(d.path()).stdin(Stdio::null());
+    let running = Running::start(command.stdout(results).stderr(full));
+    // It writes what nobody reads.
+    until("there are results", || rustix::io::ioctl_fionread(&output).expect("a pipe") > 0);
+    running.signal("TERM");
+    assert_eq!(running.ends().code(), Some(143));
+}
+
+/// An image that was to be kept had its name before a file system was in it, and no run removed it.
+#[test]
+fn an_image_that_is_to_be_kept_has_its_name_once_a_file_system_is_in_it() {
+    if !need(Need::Tool(Tool::Strace)) || !need(Need::LoopDevices) {
+        return;
+    }
+    let d = tempfile::tempdir().expect("a directory");
+    let plan = ["plan", "personality", "home", "--capacity", "1G", "--days", "2", "-o", "plan.aging"];
+    succeeds(&run(d.path(), &plan));
+    let args = ["age", "ext4:1G", "--plan", "plan.aging", "--keep", "aged.img"];
+    assert!(ended_at(d.path(), &args, ("fallocate", 1), 2));
+    assert_eq!(names(d.path()), ["plan.aging"]);
+}
+
+/// What is mounted on a directory. Goes with this.
+struct Mounts<'a>(&'a Path);
+
+impl Mounts<'_> {
+    fn mount_tmpfs(&self) {
+        let mounted = Command::new("mount").args(["-t", "tmpfs", "tmpfs"]).arg(self.0).status();
+        assert!(mounted.expect("mount(8) runs").success());
     }
 
     /// The types of what is mounted there, the lowest first.
@@ -231,7 +356,7 @@ impl Below<'_> {
     }
 }
 
-impl Drop for Below<'_> {
+impl Drop for Mounts<'_> {
     fn drop(&mut self) {
         for _ in self.types() {
             let _ = Command::new("umount").arg("-l").arg(self.0).status();

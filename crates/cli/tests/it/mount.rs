@@ -347,6 +347,7 @@ fn a_new_file_system_in_memory_is_mounted_and_goes() {
     }
 }
 
+/// Further signals, while it was written back, ended the server: files were empty, and fsck found damage.
 #[test]
 fn a_signal_unmounts_cleanly() {
     if !need(Need::Fuse) {
@@ -355,15 +356,39 @@ fn a_signal_unmounts_cleanly() {
     for (signal, (name, make, source)) in ["INT", "TERM"].into_iter().cycle().zip(SYSTEMS) {
         let place = Place::new(make, source);
         let server = place.serve(&[]);
-        fs::write(place.mnt().join("file"), bytes_of(3, 300_000)).unwrap();
-        server.signal(signal);
+        fs::write(place.mnt().join("file"), bytes_of(3, 3_000_000)).unwrap();
+        for signal in [signal, "HUP", "INT", "TERM"] {
+            server.signal(signal);
+        }
         let output = server.output();
         assert!(output.status.success(), "{name}: {}", String::from_utf8_lossy(&output.stderr));
         assert!(!place.is_mounted());
         place.is_clean();
         place.mount(&["--read-only"]);
-        assert!(fs::read(place.mnt().join("file")).unwrap() == bytes_of(3, 300_000), "{name}");
+        assert!(fs::read(place.mnt().join("file")).unwrap() == bytes_of(3, 3_000_000), "{name}");
         place.umount();
+    }
+}
+
+/// The parent of a server in the background ended, and the server mounted afterwards.
+#[test]
+fn a_signal_before_it_is_mounted_leaves_nothing_mounted() {
+    if !need(Need::Fuse) {
+        return;
+    }
+    for after_ms in [5, 10, 20, 40, 80, 160] {
+        let place = Place::new(&["mkfs", "ffs", "--size", "64M"], "ffs:softdep,image=IMAGE");
+        let mut command = testkit::process::with_default_signals(env!("CARGO_BIN_EXE_fsage"));
+        command.args(["mount", &place.source, "mnt"]).current_dir(place.at());
+        let running = Running::start(command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()));
+        std::thread::sleep(Duration::from_millis(after_ms));
+        running.signal("TERM");
+        let status = running.ends();
+        assert_eq!(place.is_mounted(), status.success(), "{status}, TERM after {after_ms} ms");
+        if status.success() {
+            place.umount();
+        }
+        place.is_clean();
     }
 }
 

@@ -180,6 +180,35 @@ fn an_interrupt_during_a_measurement_leaves_nothing() {
     }
 }
 
+/// Interrupted while it was set up, a target that was to be kept stayed without a word, and the message said that it
+/// was removed.
+#[test]
+fn what_is_kept_of_an_interrupted_run_is_named() {
+    if !testkit::need(Need::LoopDevices) {
+        return;
+    }
+    for after_ms in [50, 100, 200, 300, 600, 1200] {
+        let d = tempfile::tempdir().unwrap();
+        let mut command = testkit::process::with_default_signals(env!("CARGO_BIN_EXE_fsage"));
+        command.args(["measure", "ext4:1G", "--keep", "-o", "x.system"]).current_dir(d.path()).env("TMPDIR", d.path());
+        let run = Running::start(command.stdout(Stdio::piped()).stderr(Stdio::piped()));
+        std::thread::sleep(Duration::from_millis(after_ms));
+        run.signal("TERM");
+        let output = run.output();
+        let said = stderr(&output);
+        let kept: Vec<&Path> =
+            said.lines().filter_map(|line| line.strip_prefix("fsage: kept ")).map(Path::new).collect();
+        assert!(kept.len() <= 1 && kept.iter().all(|path| path.is_dir()), "{said}");
+        for path in &kept {
+            let point = path.parent().unwrap();
+            rustix::mount::unmount(point, rustix::mount::UnmountFlags::empty()).unwrap();
+            fs::remove_dir_all(point.parent().unwrap()).unwrap();
+        }
+        assert_eq!(names(d.path()), [""; 0], "after {after_ms} ms: {said}");
+        assert_eq!(loops_on(d.path()), [""; 0], "after {after_ms} ms: {said}");
+    }
+}
+
 #[test]
 fn a_target_that_vanishes_is_an_error_of_the_environment() {
     let d = tempfile::tempdir().unwrap();

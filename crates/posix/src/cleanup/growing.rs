@@ -94,25 +94,18 @@ impl Growing {
         // Whichever has the name from now on is to go.
         entry.was_replaced();
         match renameat_with(CWD, &self.path, CWD, place, RenameFlags::EXCHANGE) {
-            Ok(()) => {
-                drop(making);
-                entry.remove_by(|_| {
-                    // Whosever it was: it was to be replaced.
-                    let parent =
-                        self.path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
-                    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
-                    let parent = fs::open(parent, flags, fs::Mode::empty())?;
-                    remove_tree(parent.as_fd(), Path::new(self.path.file_name().unwrap_or_default()))?;
-                    Ok(Removal::Gone)
-                })
-            }
-            Err(rustix::io::Errno::INVAL | rustix::io::Errno::NOSYS) => {
-                replace_in_steps(&self.path, place)?;
-                entry.forget();
-                Ok(())
-            }
-            Err(error) => Err(error.into()),
+            Ok(()) => {}
+            Err(rustix::io::Errno::INVAL | rustix::io::Errno::NOSYS) => exchange_in_steps(&self.path, place)?,
+            Err(error) => return Err(error.into()),
         }
+        drop(making);
+        entry.remove_by(|_| {
+            // Whosever it was: it was to be replaced.
+            let parent = self.path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+            let parent = fs::open(parent, OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, fs::Mode::empty())?;
+            remove_tree(parent.as_fd(), Path::new(self.path.file_name().unwrap_or_default()))?;
+            Ok(Removal::Gone)
+        })
     }
 }
 
@@ -146,9 +139,9 @@ fn sweep_grown(parent: BorrowedFd<'_>, name: &OsStr, parts: &[&str]) -> io::Resu
     Ok(fs::unlinkat(parent, name, fs::AtFlags::REMOVEDIR)?)
 }
 
-/// Where names cannot be exchanged: whoever is killed in the middle leaves what was there, under another name, and no
-/// sweep takes it.
-fn replace_in_steps(new: &Path, place: &Path) -> io::Result<()> {
+/// Where names cannot be exchanged at once: whoever is killed in the middle leaves what was there, under another name,
+/// and no sweep takes it.
+fn exchange_in_steps(new: &Path, place: &Path) -> io::Result<()> {
     let mut aside = std::ffi::OsString::from(".");
     aside.push(place.file_name().unwrap_or_default());
     aside.push(format!(".{:016x}.old", unguessable()?));
@@ -160,7 +153,7 @@ fn replace_in_steps(new: &Path, place: &Path) -> io::Result<()> {
             Err(back) => Err(io::Error::other(format!("{error}; what was there is {} now ({back})", aside.display()))),
         };
     }
-    std::fs::remove_dir_all(&aside)
+    std::fs::rename(&aside, new)
 }
 
 impl Drop for Growing {
@@ -237,21 +230,23 @@ mod tests {
 
     /// What was to be replaced was in a directory that a sweep takes, while nothing had its place.
     #[test]
-    fn what_is_replaced_in_steps_is_never_in_a_directory_that_is_swept() {
+    fn what_is_exchanged_in_steps_is_never_in_a_directory_that_is_swept_before_it_is_replaced() {
         let dir = tempfile::tempdir().expect("a directory");
         let (new, place) = (dir.path().join("new"), dir.path().join("w.workload"));
         let make = |path: &Path, text: &str| {
             std::fs::create_dir(path).expect("made");
             std::fs::write(path.join("meta.json"), text).expect("written");
         };
+        let read = |path: &Path| std::fs::read_to_string(path.join("meta.json")).expect("there");
         make(&new, "new");
         make(&place, "old");
-        replace_in_steps(&new, &place).expect("replaced");
-        assert_eq!(std::fs::read(place.join("meta.json")).expect("there"), b"new");
+        exchange_in_steps(&new, &place).expect("exchanged");
+        assert_eq!((read(&place).as_str(), read(&new).as_str()), ("new", "old"));
+        std::fs::remove_dir_all(&new).expect("removed");
         assert_eq!(std::fs::read_dir(dir.path()).expect("there").count(), 1);
-        let error = replace_in_steps(&new, &place).expect_err("no new one");
+        let error = exchange_in_steps(&new, &place).expect_err("no new one");
         assert_eq!(error.kind(), io::ErrorKind::NotFound);
-        assert_eq!(std::fs::read(place.join("meta.json")).expect("back in its place"), b"new");
+        assert_eq!(read(&place), "new", "back in its place");
         assert_eq!(std::fs::read_dir(dir.path()).expect("there").count(), 1);
     }
 }

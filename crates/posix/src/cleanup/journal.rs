@@ -151,7 +151,7 @@ fn sweep_one(path: &Path, report: &mut SweepReport) {
         if !there {
             continue;
         }
-        match (resource.remove(), resource) {
+        match (resource.remove_dead(), resource) {
             (Ok(Removal::NotOurs(why)), _) => left_alone.push(why),
             (Ok(Removal::Gone), Resource::Directory { .. } | Resource::File { .. }) => {
                 report.removed.push(format!("{}: removed, left by a run that was killed", resource.path().display()));

@@ -70,7 +70,21 @@ impl Resource {
             Resource::Directory { path, ino } => remove_private(path, *ino),
             Resource::File { path, ino } => remove_file(path, *ino),
             Resource::Mount { point } => unmount_ours(point),
-            Resource::Served { point, fs_type, device } => remove_served(point, fs_type, device.as_deref()),
+            Resource::Served { point, fs_type, device: Some(device) } => {
+                remove_served(point, fs_type, Some(device), Server::Lives)
+            }
+            Resource::Served { device: None, .. } => self.remove_dead(),
+        }
+    }
+
+    /// The same where nobody serves it any more. A mount that answers is somebody else's, whatever its type and number:
+    /// the number of one that has gone is used again at once.
+    pub(super) fn remove_dead(&self) -> io::Result<Removal> {
+        match self {
+            Resource::Served { point, fs_type, device } => {
+                remove_served(point, fs_type, device.as_deref(), Server::IsDead)
+            }
+            Resource::Directory { .. } | Resource::File { .. } | Resource::Mount { .. } => self.remove(),
         }
     }
 }
@@ -109,10 +123,53 @@ pub fn unmount_served(point: &Path, lazily: bool) -> io::Result<()> {
     Err(io::Error::new(kind, said))
 }
 
+/// Who serves a mount that is to go.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Server {
+    /// This process, still.
+    Lives,
+    /// Nobody.
+    IsDead,
+}
+
+/// How long an answer is waited for: a server that is stopped gives none.
+const ANSWER_WITHIN: Duration = Duration::from_secs(2);
+
+/// Whether nobody serves a mount.
+///
+/// # Errors
+/// It gives no answer.
+fn is_dead(point: &Path) -> io::Result<bool> {
+    let (answers, answer) = std::sync::mpsc::channel();
+    let asked = point.to_owned();
+    // It may never come back; the end of the process ends it.
+    std::thread::Builder::new().spawn(move || {
+        // Attributes may be those that the kernel remembers; this it asks for each time.
+        let _ = answers.send(fs::statfs(&asked).err());
+    })?;
+    let error = answer.recv_timeout(ANSWER_WITHIN).map_err(|_| {
+        let point = point.display();
+        io::Error::new(io::ErrorKind::TimedOut, format!("{point}: whoever serves it gives no answer; left as it is"))
+    })?;
+    Ok(matches!(error, Some(rustix::io::Errno::NOTCONN | rustix::io::Errno::CONNABORTED)))
+}
+
 /// Unmounts what this process serves, or one served that was killed.
-fn remove_served(point: &Path, fs_type: &str, device: Option<&str>) -> io::Result<Removal> {
-    let Some(mount) = top_at(point) else { return Ok(Removal::Gone) };
-    if mount.fs_type != fs_type || device.is_some_and(|device| device != mount.device_number) {
+fn remove_served(point: &Path, fs_type: &str, device: Option<&str>, server: Server) -> io::Result<Removal> {
+    let is_it =
+        |mount: &MountEntry| mount.fs_type == fs_type && device.is_none_or(|device| device == mount.device_number);
+    let there: Vec<MountEntry> = mounts().into_iter().filter(|mount| mount.point == point).collect();
+    match there.last() {
+        Some(top) if is_it(top) => {}
+        Some(top) if device.is_some() && there.iter().any(is_it) => {
+            let (point, over) = (point.display(), units::text::printable(&top.fs_type));
+            return Err(io::Error::other(format!(
+                "{point}: stays mounted, as {over} is mounted over it; unmount that, and run any command of fsage"
+            )));
+        }
+        _ => return Ok(Removal::Gone),
+    }
+    if server == Server::IsDead && !is_dead(point)? {
         return Ok(Removal::Gone);
     }
     match unmount_served(point, false) {

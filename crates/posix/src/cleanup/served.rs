@@ -38,6 +38,15 @@ impl Served {
         }
     }
 
+    /// Unmounts what is left of it after its connection to the kernel has ended: nothing where somebody else has
+    /// unmounted it, even if there is another mount at its place by now.
+    ///
+    /// # Errors
+    /// Those of umount2(2).
+    pub fn unmount_dead(mut self) -> io::Result<()> {
+        self.entry.take().map_or(Ok(()), |entry| entry.remove_by(Resource::remove_dead))
+    }
+
     /// Unmounts it, if nobody else has.
     ///
     /// # Errors

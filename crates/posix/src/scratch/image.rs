@@ -3,6 +3,7 @@
 use super::bases;
 use crate::mounted::{meminfo_bytes, usage};
 use crate::mounts::{MountEntry, mount_of};
+use crate::output::Output;
 use crate::{Backing, ScratchSpec, SetupError, interrupt};
 use rustix::fs::{self, FallocateFlags, MemfdFlags, OFlags};
 use std::io;
@@ -14,6 +15,8 @@ use std::path::{Path, PathBuf};
 pub(super) struct Image {
     file: OwnedFd,
     path: Option<PathBuf>,
+    /// That is to stay, and has not its name yet.
+    unfinished: Option<Output>,
     described: String,
 }
 
@@ -56,18 +59,25 @@ impl Image {
     /// Makes the image in the stage directory, or in memory, with its space reserved.
     pub(super) fn make(spec: &ScratchSpec, stage: &Path, at: Option<&crate::Image>) -> Result<Image, SetupError> {
         let size_bytes = spec.size_bytes - spec.size_bytes % 4096;
-        let path = match at {
+        let (path, is_kept) = match at {
             Some(crate::Image::Old(path)) => return Image::old(path),
-            Some(crate::Image::New(path)) => path.clone(),
+            Some(crate::Image::New(path)) => (path.clone(), true),
             None if spec.backing == Backing::Ram => return Image::in_memory(size_bytes, stage),
-            None => stage.join("image"),
+            None => (stage.join("image"), false),
         };
         let trouble = |doing: &'static str| {
             let path = path.clone();
             move |e: rustix::io::Errno| SetupError::from_io(&path, doing, e.into())
         };
-        let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
-        let file = fs::open(&path, flags, fs::Mode::RUSR | fs::Mode::WUSR).map_err(trouble("make the image"))?;
+        let mode = fs::Mode::RUSR | fs::Mode::WUSR;
+        let (file, unfinished): (OwnedFd, _) = if is_kept {
+            let made = Output::create(&path, mode.as_raw_mode());
+            let (output, file) = made.map_err(|e| SetupError::from_io(&path, "make the image", e))?;
+            (file.into(), Some(output))
+        } else {
+            let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
+            (fs::open(&path, flags, mode).map_err(trouble("make the image"))?, None)
+        };
         let reserved = match fs::fallocate(&file, FallocateFlags::empty(), 0, size_bytes) {
             Ok(()) => "preallocated image",
             Err(rustix::io::Errno::OPNOTSUPP | rustix::io::Errno::NOSYS) => {
@@ -78,22 +88,20 @@ impl Image {
         };
         let below = mount_of(&file)
             .map_or_else(String::new, |m: MountEntry| format!(" on {} on {}", m.fs_type, m.source.display()));
-        Ok(Image { file, path: Some(path), described: format!("{reserved}{below}") })
+        Ok(Image { file, path: Some(path), unfinished, described: format!("{reserved}{below}") })
     }
 
     /// An image that an earlier run has left.
     fn old(path: &Path) -> Result<Image, SetupError> {
         let opened = fs::open(path, OFlags::RDWR | OFlags::CLOEXEC, fs::Mode::empty());
         let file = opened.map_err(|e| SetupError::from_io(path, "open the image", e.into()))?;
-        Ok(Image { file, path: Some(path.to_path_buf()), described: "image of an earlier run".to_string() })
+        let (path, described) = (Some(path.to_path_buf()), "image of an earlier run".to_string());
+        Ok(Image { file, path, unfinished: None, described })
     }
 
-    /// Removes a new image that came to nothing.
-    pub(super) fn discard(&self, at: Option<&crate::Image>) {
-        if let Some(crate::Image::New(path)) = at {
-            // What made it useless is the error to report.
-            let _ = std::fs::remove_file(path);
-        }
+    /// Gives a new image that is to stay its name: there is a file system in it now.
+    pub(super) fn take_its_name(&mut self) -> io::Result<()> {
+        self.unfinished.take().map_or(Ok(()), Output::finish_new)
     }
 
     pub(super) fn into_file(self) -> OwnedFd {
@@ -116,7 +124,8 @@ impl Image {
             }
             e => SetupError::from_io(stage, "reserve memory for the image", e.into()),
         })?;
-        Ok(Image { file, path: None, described: "preallocated image in memory (tmpfs)".to_string() })
+        let described = "preallocated image in memory (tmpfs)".to_string();
+        Ok(Image { file, path: None, unfinished: None, described })
     }
 
     /// Writes zeros over the whole image, so that no block of it is written for the first time later: a file system

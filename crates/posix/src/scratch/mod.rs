@@ -85,8 +85,9 @@ impl Scratch {
         }
         let mkfs = match at {
             Some(crate::Image::Old(_)) => String::new(),
-            _ => tool.run(device.path()).inspect_err(|_| image.discard(at))?,
+            _ => tool.run(device.path())?,
         };
+        image.take_its_name().map_err(|e| SetupError::from_io(&stage, "give the image its name", e))?;
         if interrupt::requested() {
             return Err(SetupError::Interrupted);
         }
