@@ -24,8 +24,8 @@ macro_rules! delegate {
     (|$me:ident| $to:expr) => {
         $crate::delegate! { |$me| $to =>
             call, now_ns, date_ns, advance_date, pause_ns, run, contained, read_into, entries, drop_caches,
-            drop_caches_explained, evict, generation, mount, usage, extents, free_extents, environment,
-            is_deterministic, duplicate, core_probe_ns, host_path, shape, memory
+            drop_caches_explained, evict, generation, mount, usage, finish_removals, extents, free_extents,
+            environment, is_deterministic, duplicate, core_probe_ns, host_path, shape, memory
         }
     };
     (|$me:ident| $to:expr => $($method:ident),+ $(,)?) => {
@@ -89,6 +89,7 @@ macro_rules! delegate_one {
     ($me:ident $to:expr; usage) => {
         $crate::delegate_one! { @ $me $to; usage(&mut) -> std::io::Result<$crate::FsUsage> }
     };
+    ($me:ident $to:expr; finish_removals) => { $crate::delegate_one! { @ $me $to; finish_removals(&mut) -> bool } };
     ($me:ident $to:expr; extents) => {
         $crate::delegate_one! { @ $me $to; extents(&mut, fd: $crate::Fd) -> Result<Vec<$crate::Extent>,
             $crate::Unavailable> }

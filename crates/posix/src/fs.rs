@@ -88,6 +88,12 @@ pub trait FileSystem {
     /// Space and inodes, total and free.
     fn usage(&mut self) -> std::io::Result<FsUsage>;
 
+    /// Waits until the space of removed files is free, where the system frees it in the background. Answers whether it
+    /// has waited: false where it has no call that waits, or does not let us.
+    fn finish_removals(&mut self) -> bool {
+        false
+    }
+
     /// Where a file's data lies.
     fn extents(&mut self, fd: Fd) -> Result<Vec<Extent>, Unavailable>;
 

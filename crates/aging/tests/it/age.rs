@@ -1,8 +1,9 @@
 //! The replayer on an ordinary directory, without root.
 
+use crate::common::lagging::Lagging;
 use crate::common::plans::{Shape, write};
-use crate::common::{planned, replay, same, walked};
-use aging::age::{AgeOptions, Room};
+use crate::common::{Nobody, planned, replay, same, walked};
+use aging::age::{AgeOptions, Begin, Room, age, identity};
 use aging::format::Reader;
 
 /// Control with a room that large never acts: the tree must be the plan's.
@@ -27,4 +28,23 @@ fn the_tree_is_the_plans_whatever_the_number_of_writers() {
             same(&walked(&root), &expected, &format!("{writers} writers, named: {named}"));
         }
     }
+}
+
+/// On a busy machine XFS has nothing of removed files freed for a long time: `df` stands still at too much, the use was
+/// put down to metadata, and files of the plan were deleted to make up for it.
+#[test]
+fn space_that_removed_files_still_have_is_waited_for() {
+    let scratch = tempfile::tempdir().unwrap();
+    let (plan, root) = (scratch.path().join("a.aging"), scratch.path().join("tree"));
+    std::fs::create_dir(&root).unwrap();
+    let capacity_bytes = 32 << 20;
+    write(&plan, Shape { capacity_bytes, share: 0.8, mean_bytes: 16 << 10, ..Shape::default() });
+    let mut fs = Lagging::new(&root, capacity_bytes);
+    let reader = Reader::open(&plan).unwrap();
+    let begin = Begin { plan: identity(&plan).unwrap(), groups: Err("none".into()), resume: None };
+    let result = age(&mut fs, &reader, &AgeOptions::default(), begin, &mut Nobody).unwrap();
+    let deviation = &result.deviation;
+    assert!(deviation.readings > 10 && deviation.over_max <= 0.01 && deviation.under_max <= 0.01, "{deviation:?}");
+    assert_eq!((result.counters.brought_forward, result.counters.out_of_plan), (0, 0), "{:?}", result.counters);
+    same(&walked(&root), &planned(&reader), "aged");
 }

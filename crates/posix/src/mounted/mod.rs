@@ -19,6 +19,7 @@ mod environment;
 mod extents;
 mod path;
 pub(crate) mod raw;
+mod removals;
 mod resolve;
 mod run;
 mod table;
@@ -322,6 +323,10 @@ impl FileSystem for Mounted {
 
     fn usage(&mut self) -> io::Result<FsUsage> {
         usage(&self.shared.root)
+    }
+
+    fn finish_removals(&mut self) -> bool {
+        removals::finish(self.shared.root.as_fd())
     }
 
     fn extents(&mut self, fd: Fd) -> Result<Vec<Extent>, Unavailable> {

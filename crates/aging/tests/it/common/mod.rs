@@ -2,6 +2,7 @@
 #![allow(dead_code, clippy::unwrap_used)] // Each test uses a part; helpers may fail by panicking.
 
 pub mod faulty;
+pub mod lagging;
 pub mod plans;
 
 use aging::Tree;
