@@ -11,10 +11,11 @@ const PIECE_BYTES: u64 = 1 << 20;
 /// How far above the wanted share a file system may be already, for metadata that has come and gone.
 const TOLERANCE: f64 = 0.01;
 
-/// Space, all data written so far counted in.
+/// Space, all data written so far counted in, and what removed files had as free.
 pub(crate) fn usage(driver: &mut Driver<'_>) -> Result<FsUsage, WorkloadError> {
     let synced = driver.fs.call(&Call::SyncFs).result;
     synced.map_err(|errno| WorkloadError::call("writing back (syncfs)", Path::new("."), errno))?;
+    driver.fs.finish_removals();
     driver.fs.usage().map_err(|source| WorkloadError::System { doing: "looking at the free space", source })
 }
 

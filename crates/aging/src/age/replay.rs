@@ -515,7 +515,7 @@ impl<'a, F: FileSystem> Replay<'a, F> {
 
     /// What `statvfs` says once it says what is. XFS frees the space of removed files in the background, on a busy
     /// machine much later, and meanwhile nothing changes: no time of standing still shows that it has. Root waits for it
-    /// by a call. Elsewhere a reading far from what is expected is believed only when it has stayed the same for longer.
+    /// by a call. A reading far from what is expected is believed only when it has stayed the same for longer.
     fn settled_use(&mut self) -> Result<u64, AgeError> {
         const MOMENT_NS: u64 = 1_000_000;
         const NEAR_SHARE: f64 = 0.002;
@@ -527,9 +527,7 @@ impl<'a, F: FileSystem> Replay<'a, F> {
             return self.usage();
         }
         self.sync()?;
-        if self.fs.finish_removals() {
-            return self.usage();
-        }
+        self.fs.finish_removals();
         let expected_share = self.control.share(self.control.estimate_bytes(self.nodes.present_bytes));
         let mut last = self.usage()?;
         let mut still = 0;

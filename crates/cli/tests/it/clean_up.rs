@@ -335,8 +335,13 @@ fn an_image_that_is_to_be_kept_has_its_name_once_a_file_system_is_in_it() {
     let plan = ["plan", "personality", "home", "--capacity", "1G", "--days", "2", "-o", "plan.aging"];
     succeeds(&run(d.path(), &plan));
     let args = ["age", "ext4:1G", "--plan", "plan.aging", "--keep", "aged.img"];
-    assert!(ended_at(d.path(), &args, ("fallocate", 1), 2));
-    assert_eq!(names(d.path()), ["plan.aging"]);
+    let held_up = HeldUp::start(d.path(), &args, ("fallocate", 1, 2_000));
+    until("the image is made", || names(d.path()).iter().any(|name| name.contains("aged.img")));
+    assert!(held_up.is_at_it());
+    held_up.signals(2);
+    let (Output { status, stderr, .. }, journals) = held_up.ends();
+    assert_eq!(status.code(), Some(143), "{}", String::from_utf8_lossy(&stderr));
+    assert_eq!((names(d.path()), journals), (vec!["plan.aging".to_owned()], Vec::new()));
 }
 
 /// What is mounted on a directory. Goes with this.
