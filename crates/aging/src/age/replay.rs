@@ -514,8 +514,8 @@ impl<'a, F: FileSystem> Replay<'a, F> {
     }
 
     /// What `statvfs` says once it says what is. XFS frees the space of removed files in the background, on a busy
-    /// machine much later, and meanwhile nothing changes: no time of standing still shows that it has. Root waits for it
-    /// by a call. A reading far from what is expected is believed only when it has stayed the same for longer.
+    /// machine much later, and meanwhile nothing changes: no time of standing still shows that it has. Root waits for
+    /// it by a call. A reading far from what is expected is believed only when it has stayed the same for longer.
     fn settled_use(&mut self) -> Result<u64, AgeError> {
         const MOMENT_NS: u64 = 1_000_000;
         const NEAR_SHARE: f64 = 0.002;

@@ -81,8 +81,7 @@ impl Entry {
     pub(super) fn mounted(&self, mount: MountEntry) {
         let mut list = list();
         if let Some(listed) = list.iter_mut().find(|listed| listed.id == self.id)
-            && let Resource::Served { device, fs_type, .. } = &mut listed.resource
-            && *fs_type == mount.fs_type
+            && let Resource::Served { device, .. } = &mut listed.resource
         {
             *device = Some(mount.device_number);
         }

@@ -90,7 +90,7 @@ impl Resource {
 }
 
 /// What is mounted on a directory, seen last.
-pub(super) fn top_at(point: &Path) -> Option<MountEntry> {
+fn top_at(point: &Path) -> Option<MountEntry> {
     mounts().into_iter().rev().find(|mount| mount.point == point)
 }
 

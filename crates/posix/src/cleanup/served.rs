@@ -2,7 +2,8 @@
 
 use super::list::Entry;
 use super::making::{self, Making};
-use super::resource::{Resource, top_at};
+use super::resource::Resource;
+use crate::mounts::{MountEntry, mounts};
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -10,6 +11,7 @@ use std::path::{Path, PathBuf};
 #[derive(Debug)]
 pub struct Served {
     point: PathBuf,
+    fs_type: String,
     /// Until it is mounted. Dropped before the entry.
     making: Option<Making>,
     entry: Option<Entry>,
@@ -20,12 +22,15 @@ impl Served {
     pub fn new(point: &Path, fs_type: &str) -> Served {
         let resource = Resource::Served { point: point.to_owned(), fs_type: fs_type.to_owned(), device: None };
         let making = making::begin();
-        Served { point: point.to_owned(), entry: Some(Entry::new(&making, resource)), making: Some(making) }
+        let entry = Some(Entry::new(&making, resource));
+        Served { point: point.to_owned(), fs_type: fs_type.to_owned(), entry, making: Some(making) }
     }
 
     /// It is mounted: from now on nothing else at that place is taken for it.
     pub fn made(&mut self) {
-        if let (Some(entry), Some(mount)) = (&self.entry, top_at(&self.point)) {
+        // Something may be mounted over it by now.
+        let is_it = |mount: &MountEntry| mount.point == self.point && mount.fs_type == self.fs_type;
+        if let (Some(entry), Some(mount)) = (&self.entry, mounts().into_iter().rfind(is_it)) {
             entry.mounted(mount);
         }
         self.making = None;
