@@ -138,14 +138,20 @@ pub fn report(failure: &Failure) -> ExitCode {
     if let Some(code) = posix::interrupt::exit_code() {
         match (failure.kind, &failure.what) {
             // The command knows what became of its work.
-            (Kind::Interrupted, What::Message(message)) => progress::say(message),
-            _ => {
-                progress::say("interrupted; what it made in its target has been removed, but for what it says is kept")
-            }
+            (Kind::Interrupted, What::Message(message)) => posix::notice::tell(message),
+            _ => posix::notice::tell(
+                "interrupted; what it made in its target has been removed, but for what it says is kept",
+            ),
         }
         return ExitCode::from(code);
     }
     progress::say(&failure.to_string());
+    code(failure.kind)
+}
+
+/// The same whether a signal came or not, for what ends by signals; nobody who does not read holds it up.
+pub fn tell(failure: &Failure) -> ExitCode {
+    posix::notice::tell(&failure.to_string());
     code(failure.kind)
 }
 

@@ -264,7 +264,7 @@ impl Mount<'_> {
             false => listed.unmount(),
         };
         if let Err(error) = &unmounted {
-            tell(&format!("{}: {error}", self.on.display()));
+            tell(&error.to_string());
         }
         // Whoever still has a file open there keeps the session going; what is written from now on could not be kept.
         let waited = Instant::now();

@@ -252,7 +252,7 @@ impl Drop for OnlyAsked {
 }
 
 fn end_at_once() -> ! {
-    crate::notice::tell_at_the_end("interrupted by a signal");
+    crate::notice::tell("interrupted by a signal");
     force_end(exit_code().unwrap_or(130).into())
 }
 
@@ -437,7 +437,7 @@ fn listen(mut reader: io::PipeReader) {
 /// Removes what the process has made and ends it, whatever its other threads are at.
 pub(crate) fn force_end(code: i32) -> ! {
     for line in crate::cleanup::release_all() {
-        crate::notice::tell_at_the_end(&line);
+        crate::notice::tell(&line);
     }
     std::process::exit(code)
 }

@@ -63,7 +63,7 @@ pub mod memory;
 mod mount_id;
 mod mounted;
 mod mounts;
-mod notice;
+pub mod notice;
 pub mod offspring;
 pub mod output;
 mod process;

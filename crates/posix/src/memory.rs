@@ -208,6 +208,6 @@ fn end(region: &Region<'_>, code: i32, bytes: usize) -> ! {
         format!("reading it takes more memory than there is ({bytes} bytes in one piece)")
     };
     let line = format!("{}: {}: {what}", region.path.display(), (region.place)(region.part.get()));
-    crate::notice::tell_at_the_end(&units::text::shortened(&line, LINE_MAX));
+    crate::notice::tell(&units::text::shortened(&line, LINE_MAX));
     crate::interrupt::force_end(code)
 }

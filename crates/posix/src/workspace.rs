@@ -1,6 +1,6 @@
 //! A target made ready for one run: a private directory in it, and the promise to leave nothing behind.
 
-use crate::cleanup::{self, Entry};
+use crate::cleanup::{self, Entry, Kept};
 use crate::mounted::{Origin, usage};
 use crate::scratch::Scratch;
 use crate::{Mounted, SetupError, Target, interrupt};
@@ -57,6 +57,8 @@ pub struct Workspace {
     target: Target,
     path: PathBuf,
     keep: bool,
+    /// That it is kept, once it is ready.
+    kept: Option<Kept>,
     // The order matters: handles, then the directory, then what it lies on.
     mounted: Option<Mounted>,
     directory: Option<Entry>,
@@ -102,6 +104,7 @@ impl Workspace {
             target: target.clone(),
             path,
             keep: options.keep,
+            kept: None,
             mounted: Some(mounted),
             directory: Some(directory),
             scratch: None,
@@ -124,6 +127,7 @@ impl Workspace {
             target: target.clone(),
             path: path.to_path_buf(),
             keep: true,
+            kept: None,
             mounted: Some(mounted),
             directory: None,
             scratch: None,
@@ -156,6 +160,7 @@ impl Workspace {
             target: target.clone(),
             path,
             keep: options.keep,
+            kept: None,
             mounted: Some(mounted),
             directory: None,
             scratch: Some(scratch),
@@ -170,11 +175,17 @@ impl Workspace {
             self.keep = false;
             return Err(SetupError::Interrupted);
         }
+        if let Some(scratch) = &mut self.scratch {
+            let named = scratch.take_its_name();
+            named
+                .map_err(|e| SetupError::from_io(Path::new(&self.target.to_string()), "give the image its name", e))?;
+        }
         // What is to be kept must not be swept up by a later run, should this one be killed.
-        if self.keep
-            && let Some(directory) = self.directory.take()
-        {
-            directory.forget();
+        if self.keep {
+            self.kept = Some(Kept::new(&self.path));
+            if let Some(directory) = self.directory.take() {
+                directory.forget();
+            }
         }
         Ok(self)
     }
@@ -221,7 +232,9 @@ impl Workspace {
 
     /// Removes everything, and reports what dropping would have to swallow. With `keep`, leaves it.
     pub fn close(mut self) -> io::Result<()> {
-        self.finish()
+        self.finish()?;
+        // Whoever closes it names it.
+        self.kept.take().map_or(Ok(()), |kept| Ok(kept.told()))
     }
 
     fn finish(&mut self) -> io::Result<()> {
@@ -248,10 +261,6 @@ impl Workspace {
 
 impl Drop for Workspace {
     fn drop(&mut self) {
-        // Whoever closes it says so himself; here something has gone wrong, or was interrupted.
-        if self.keep && self.mounted.is_some() {
-            crate::notice::tell(&format!("kept {}", self.path.display()));
-        }
         if let Err(error) = self.finish() {
             crate::notice::tell(&format!("cannot clean up target '{}': {error}", self.target));
         }

@@ -35,11 +35,18 @@ pub fn run(args: Args) -> failure::Result<ExitCode> {
     let beside = compress_to.as_deref().map(|to| lab_image(&job, to)).transpose()?.flatten();
     let packed = beside.as_ref().map(|directory| directory.path().join("image"));
     let site = open(&job, packed.clone(), !bench.is_empty())?;
+    let image = match &job.keep {
+        Some(kept::Keep::Image(path)) => Some(posix::cleanup::Kept::new(path)),
+        _ => None,
+    };
     let series_dir = Temporary::new()?;
     let series_path = job.results.as_deref().unwrap_or(series_dir.path()).join("surveys.series");
     let (result, mended) = replay(&mut job, &*site, &series_path)?;
     let benchmarks = bench.run(&job.target, &*site)?;
     let kept = finish(&job, site, &result, compress_to.as_deref(), packed)?;
+    if let Some(image) = image {
+        image.told();
+    }
     let series = series_path.exists().then(|| Series::load(&series_path)).transpose()?;
     show(&result_args, &job, &result, series.as_ref(), &benchmarks, kept, mended)
 }
@@ -174,11 +181,8 @@ fn explained(error: AgeError, state: Option<&Path>, keep: Option<&kept::Keep>) -
         (AgeError::Plan(_) | AgeError::Broken { .. } | AgeError::Capacity { .. }, _) => None,
         (_, Some(path)) => Some(format!("to go on: fsage age --resume {}", output::shown(path))),
         (AgeError::Interrupted { .. }, None) => Some(match keep {
-            Some(kept::Keep::Directory) => "with -o beside --keep a run can be gone on with".to_owned(),
-            Some(kept::Keep::Image(path)) if path.exists() => {
-                format!("{} stays as it is; with -o beside --keep a run can be gone on with", output::shown(path))
-            }
-            _ => "what it made is removed; with --keep and -o a run can be gone on with".to_owned(),
+            Some(_) => "with -o beside --keep a run can be gone on with".to_owned(),
+            None => "what it made is removed; with --keep and -o a run can be gone on with".to_owned(),
         }),
         _ => None,
     };

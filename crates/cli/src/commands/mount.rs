@@ -1,18 +1,17 @@
 //! `fsage mount IMAGE DIR`.
 
+use crate::failure;
 use crate::failure::Context as _;
 use crate::values;
-use crate::{failure, progress};
 use fault::Kind;
 use fuse::{Access, Events, MountOptions, Source};
 use lab::Spec;
+use std::cell::Cell;
 use std::fs::OpenOptions;
 use std::io::{self, BufRead as _, BufReader, Read as _, Write as _};
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, ExitCode, Stdio};
-use std::sync::mpsc;
-use std::time::Duration;
+use std::process::{Command, ExitCode, Stdio};
 
 /// Mount an FFS or LFS image, or a laboratory's file system, on a directory.
 ///
@@ -93,20 +92,20 @@ pub fn run(args: Args) -> failure::Result<ExitCode> {
         ordered: args.ordered,
         snapshot: args.snapshot,
     };
+    let is_abandoned = Cell::new(false);
     let mut ready = || {
         if args.tell_ready {
-            // Whoever waited may be gone.
-            let _ = writeln!(io::stdout(), "{READY}").and_then(|()| io::stdout().flush());
+            // Whoever called may have ended: then it was not to be mounted.
+            let said = writeln!(io::stdout(), "{READY}").and_then(|()| io::stdout().flush());
+            let is_heard = said.and_then(|()| io::stdin().read_exact(&mut [0]));
+            is_abandoned.set(is_heard.is_err());
         }
     };
-    let mut stop = posix::interrupt::requested;
-    fuse::mount(
-        &source,
-        &args.directory,
-        &options,
-        Events { ready: &mut ready, stop: &mut stop, tell: progress::say },
-    )?;
-    Ok(ExitCode::SUCCESS)
+    let mut stop = || posix::interrupt::requested() || is_abandoned.get();
+    let events = Events { ready: &mut ready, stop: &mut stop, tell: posix::notice::tell };
+    let Err(error) = fuse::mount(&source, &args.directory, &options, events) else { return Ok(ExitCode::SUCCESS) };
+    // A signal is how this ends: it excuses nothing.
+    Ok(failure::tell(&error.into()))
 }
 
 /// Less than this, and a log has no room for a segment.
@@ -145,7 +144,7 @@ fn in_background(args: &Args) -> failure::Result<ExitCode> {
     command.args(args.snapshot.iter().map(|name| format!("--snapshot={name}")));
     command.arg("--").arg(&args.image).arg(&args.directory);
     // Of its own group: what a terminal sends to this one is not for it.
-    command.process_group(0).stdin(Stdio::null()).stdout(Stdio::piped());
+    command.process_group(0).stdin(Stdio::piped()).stdout(Stdio::piped());
     match &args.log {
         Some(path) => {
             let log = OpenOptions::new().append(true).create(true).open(path);
@@ -156,14 +155,20 @@ fn in_background(args: &Args) -> failure::Result<ExitCode> {
             command.stderr(Stdio::piped());
         }
     }
+    // It hears of our end, however we end, and does not stay mounted. If we are only asked to end, that is over then.
+    let _only_asked = posix::interrupt::only_asked();
     let mut child = command.spawn().context("cannot start a process in the background")?;
-    let line = first_line(&mut child).context("cannot read what the process in the background says")?;
+    let hears = child.stdin.take();
+    let mut line = String::new();
+    if let Some(stdout) = child.stdout.take() {
+        BufReader::new(stdout).read_line(&mut line).context("cannot read what the process in the background says")?;
+    }
     if line.trim_end() == READY && !posix::interrupt::requested() {
+        // Whoever has ended hears nothing.
+        let _ = hears.map_or(Ok(()), |mut hears| hears.write_all(&[1]));
         return Ok(ExitCode::SUCCESS);
     }
-    if posix::interrupt::requested() {
-        posix::interrupt::send(child.id(), END);
-    }
+    drop(hears);
     let status = child.wait().context("cannot wait for the process in the background")?;
     posix::interrupt::check()?;
     let mut said = Vec::new();
@@ -177,32 +182,4 @@ fn in_background(args: &Args) -> failure::Result<ExitCode> {
     io::stderr().write_all(&said).context("cannot pass on what it said")?;
     let code = status.code().and_then(|code| u8::try_from(code).ok());
     Ok(code.map_or_else(|| failure::code(Kind::Environment), ExitCode::from))
-}
-
-/// How often is looked for a signal.
-const TICK: Duration = Duration::from_millis(50);
-
-/// What asks the process in the background to end. One that comes twice does not hurry it.
-const END: i32 = rustix::process::Signal::TERM.as_raw();
-
-/// The first line that a child says. A signal to us ends the child, too: nothing is mounted once we have ended.
-fn first_line(child: &mut Child) -> io::Result<String> {
-    let Some(stdout) = child.stdout.take() else { return Ok(String::new()) };
-    let (says, said) = mpsc::channel();
-    std::thread::spawn(move || {
-        let mut line = String::new();
-        says.send(BufReader::new(stdout).read_line(&mut line).map(|_| line))
-    });
-    let mut is_asked = false;
-    loop {
-        if posix::interrupt::requested() && !is_asked {
-            posix::interrupt::send(child.id(), END);
-            is_asked = true;
-        }
-        match said.recv_timeout(TICK) {
-            Ok(line) => return line,
-            Err(mpsc::RecvTimeoutError::Timeout) => {}
-            Err(mpsc::RecvTimeoutError::Disconnected) => return Ok(String::new()),
-        }
-    }
 }

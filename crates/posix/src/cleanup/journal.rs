@@ -122,6 +122,10 @@ fn sweep_one(path: &Path, report: &mut SweepReport) {
     if is_locked(path).unwrap_or_else(|| is_alive(&journal)) {
         return;
     }
+    if let Some(error) = journal.resources.iter().find_map(|resource| resource.answers().err()) {
+        report.troubles.push(error.to_string());
+        return;
+    }
     // Told by one who does not see what is mounted, it would be forgotten, and the mount would stay.
     let is_mount = |resource: &Resource| matches!(resource, Resource::Mount { .. } | Resource::Served { .. });
     if journal.resources.iter().any(is_mount)
@@ -142,16 +146,8 @@ fn sweep_one(path: &Path, report: &mut SweepReport) {
     let before = report.troubles.len();
     let mut left_alone = Vec::new();
     for resource in journal.resources.iter().rev() {
-        let there = match resource {
-            Resource::Directory { path, .. } | Resource::File { path, .. } => path.symlink_metadata().is_ok(),
-            Resource::Mount { point } | Resource::Served { point, .. } => {
-                crate::mounts::mounts().iter().any(|m| m.point == *point)
-            }
-        };
-        if !there {
-            continue;
-        }
         match (resource.remove_dead(), resource) {
+            (Ok(Removal::Absent), _) => {}
             (Ok(Removal::NotOurs(why)), _) => left_alone.push(why),
             (Ok(Removal::Gone), Resource::Directory { .. } | Resource::File { .. }) => {
                 report.removed.push(format!("{}: removed, left by a run that was killed", resource.path().display()));

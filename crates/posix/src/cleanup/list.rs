@@ -1,6 +1,7 @@
 //! The list of what this process has made, in memory and in its journal.
 
 use super::journal;
+use super::kept;
 use super::making::{self, Making, stand_aside};
 use super::resource::{Removal, Resource};
 use crate::mounts::MountEntry;
@@ -156,7 +157,7 @@ fn remove_entry(id: u64, how: impl FnOnce(&Resource) -> io::Result<Removal>) -> 
     let removal = how(&resource)?;
     take(id);
     match removal {
-        Removal::Gone => Ok(()),
+        Removal::Gone | Removal::Absent => Ok(()),
         Removal::NotOurs(why) => Err(io::Error::other(why)),
     }
 }
@@ -183,5 +184,6 @@ pub(crate) fn release_all() -> Vec<String> {
         format!("{path}: still being made or moved after {seconds} s; the next run of fsage removes what is left of it")
     };
     troubles.extend(list().iter().filter(|listed| is_unfinished(listed)).map(left));
+    troubles.extend(kept::lines());
     troubles
 }

@@ -15,6 +15,7 @@
 mod directories;
 mod growing;
 mod journal;
+mod kept;
 mod list;
 mod lock;
 mod making;
@@ -27,6 +28,7 @@ pub use directories::Temporary;
 pub(crate) use directories::private_directory;
 pub use growing::Growing;
 pub use journal::{SweepReport, sweep};
+pub use kept::Kept;
 pub(crate) use list::{Entry, release_all};
 pub use lock::{Locking, lock_directory};
 pub(crate) use making::begin as begin_making;

@@ -49,8 +49,10 @@ pub(crate) enum Resource {
 /// What came of removing something.
 #[derive(Debug)]
 pub(super) enum Removal {
-    /// It is gone, or was before.
+    /// It is gone.
     Gone,
+    /// It was not there.
+    Absent,
     /// What has its name is not what we made, and is left alone; why. There is nothing to be tried again.
     NotOurs(String),
 }
@@ -61,6 +63,18 @@ impl Resource {
         match self {
             Resource::Directory { path, .. } | Resource::File { path, .. } => path,
             Resource::Mount { point } | Resource::Served { point, .. } => point,
+        }
+    }
+
+    /// Whether what it lies on answers at all: whoever looks at it would wait for ever.
+    ///
+    /// # Errors
+    /// It gives no answer.
+    pub(super) fn answers(&self) -> io::Result<()> {
+        match (self, self.path().parent()) {
+            // Asked where it is removed.
+            (Resource::Served { .. }, _) | (_, None) => Ok(()),
+            (_, Some(parent)) => answer_of(parent).map(|_| ()),
         }
     }
 
@@ -135,46 +149,61 @@ enum Server {
 /// How long an answer is waited for: a server that is stopped gives none.
 const ANSWER_WITHIN: Duration = Duration::from_secs(2);
 
-/// Whether nobody serves a mount.
+/// What the file system that a path is on answers; an error is its answer, too.
 ///
 /// # Errors
 /// It gives no answer.
-fn is_dead(point: &Path) -> io::Result<bool> {
+fn answer_of(path: &Path) -> io::Result<Option<rustix::io::Errno>> {
     let (answers, answer) = std::sync::mpsc::channel();
-    let asked = point.to_owned();
+    let asked = path.to_owned();
     // It may never come back; the end of the process ends it.
     std::thread::Builder::new().spawn(move || {
         // Attributes may be those that the kernel remembers; this it asks for each time.
         let _ = answers.send(fs::statfs(&asked).err());
     })?;
-    let error = answer.recv_timeout(ANSWER_WITHIN).map_err(|_| {
-        let point = point.display();
-        io::Error::new(io::ErrorKind::TimedOut, format!("{point}: whoever serves it gives no answer; left as it is"))
-    })?;
-    Ok(matches!(error, Some(rustix::io::Errno::NOTCONN | rustix::io::Errno::CONNABORTED)))
+    answer.recv_timeout(ANSWER_WITHIN).map_err(|_| {
+        let path = path.display();
+        io::Error::new(io::ErrorKind::TimedOut, format!("{path}: its file system gives no answer; left as it is"))
+    })
 }
 
 /// Unmounts what this process serves, or one served that was killed.
 fn remove_served(point: &Path, fs_type: &str, device: Option<&str>, server: Server) -> io::Result<Removal> {
+    let all = mounts();
     let is_it =
-        |mount: &MountEntry| mount.fs_type == fs_type && device.is_none_or(|device| device == mount.device_number);
-    let there: Vec<MountEntry> = mounts().into_iter().filter(|mount| mount.point == point).collect();
-    match there.last() {
-        Some(top) if is_it(top) => {}
-        Some(top) if device.is_some() && there.iter().any(is_it) => {
-            let (point, over) = (point.display(), units::text::printable(&top.fs_type));
-            return Err(io::Error::other(format!(
-                "{point}: stays mounted, as {over} is mounted over it; unmount that, and run any command of fsage"
-            )));
+        |mount: &&MountEntry| mount.fs_type == fs_type && device.is_none_or(|device| device == mount.device_number);
+    // A directory above it may have been renamed.
+    let elsewhere = || device.and_then(|_| all.iter().rfind(is_it));
+    let Some(it) = all.iter().rfind(|mount| mount.point == point && is_it(mount)).or_else(elsewhere) else {
+        return Ok(Removal::Absent);
+    };
+    let point = it.point.as_path();
+    let stays = |why: std::fmt::Arguments<'_>| {
+        let point = point.display();
+        let text = format!("{point}: stays mounted, as {why}; unmount that, and run any command of fsage");
+        Err(io::Error::new(io::ErrorKind::ResourceBusy, text))
+    };
+    match all.iter().rfind(|mount| mount.point == point) {
+        Some(top) if top.id == it.id => {}
+        Some(top) if device.is_some() => {
+            return stays(format_args!("{} is mounted over it", units::text::printable(&top.fs_type)));
         }
-        _ => return Ok(Removal::Gone),
+        _ => return Ok(Removal::Absent),
     }
-    if server == Server::IsDead && !is_dead(point)? {
-        return Ok(Removal::Gone);
+    let is_dead = || {
+        let answer = answer_of(point)?;
+        Ok::<_, io::Error>(matches!(answer, Some(rustix::io::Errno::NOTCONN | rustix::io::Errno::CONNABORTED)))
+    };
+    if server == Server::IsDead && !is_dead()? {
+        return Ok(Removal::Absent);
     }
     match unmount_served(point, false) {
         Ok(()) => Ok(Removal::Gone),
         Err(error) if error.kind() == io::ErrorKind::ResourceBusy => {
+            // Lazily, it would go, too.
+            if let Some(below) = mounts().iter().find(|m| m.point != point && m.point.starts_with(point)) {
+                return stays(format_args!("{} is below it", below.point.display()));
+            }
             unmount_served(point, true)?;
             Ok(Removal::NotOurs(format!("{}: still in use, unmounted lazily", point.display())))
         }
@@ -188,7 +217,7 @@ fn remove_file(path: &Path, ino: Option<u64>) -> io::Result<Removal> {
         return because("it is not a file that fsage was about to put in its place");
     }
     let stat = match fs::lstat(path) {
-        Err(rustix::io::Errno::NOENT) => return Ok(Removal::Gone),
+        Err(rustix::io::Errno::NOENT) => return Ok(Removal::Absent),
         other => other?,
     };
     let regular = fs::FileType::from_raw_mode(stat.st_mode) == fs::FileType::RegularFile;
@@ -210,11 +239,11 @@ fn remove_private(path: &Path, ino: Option<u64>) -> io::Result<Removal> {
         return because("it is not a private directory of fsage");
     };
     let parent = match fs::open(parent, OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, fs::Mode::empty()) {
-        Err(rustix::io::Errno::NOENT) => return Ok(Removal::Gone),
+        Err(rustix::io::Errno::NOENT) => return Ok(Removal::Absent),
         other => other?,
     };
     let stat = match fs::statat(&parent, name, fs::AtFlags::SYMLINK_NOFOLLOW) {
-        Err(rustix::io::Errno::NOENT) => return Ok(Removal::Gone),
+        Err(rustix::io::Errno::NOENT) => return Ok(Removal::Absent),
         other => other?,
     };
     if ino.is_some_and(|ino| ino != stat.st_ino) || stat.st_uid != rustix::process::geteuid().as_raw() {
@@ -232,7 +261,7 @@ fn unmount_ours(point: &Path) -> io::Result<Removal> {
     const ATTEMPTS: u32 = 30;
     let mounted = || mounts().iter().any(|m| m.point == point);
     if !mounted() {
-        return Ok(Removal::Gone);
+        return Ok(Removal::Absent);
     }
     if !point.parent().is_some_and(is_private_name) {
         return Ok(Removal::NotOurs(format!("{}: not unmounted, as it is not a mount of fsage", point.display())));

@@ -99,13 +99,9 @@ impl Image {
         Ok(Image { file, path, unfinished: None, described })
     }
 
-    /// Gives a new image that is to stay its name: there is a file system in it now.
-    pub(super) fn take_its_name(&mut self) -> io::Result<()> {
-        self.unfinished.take().map_or(Ok(()), Output::finish_new)
-    }
-
-    pub(super) fn into_file(self) -> OwnedFd {
-        self.file
+    /// The open file, and what gives it its name if it is to stay.
+    pub(super) fn into_parts(self) -> (OwnedFd, Option<Output>) {
+        (self.file, self.unfinished)
     }
 
     fn in_memory(size_bytes: u64, stage: &Path) -> Result<Image, SetupError> {

@@ -22,6 +22,7 @@ mod mkfs;
 use crate::cleanup::{self, Entry, Resource};
 use crate::mounted::Origin;
 use crate::mounts::{MountEntry, mount_of};
+use crate::output::Output;
 use crate::{Backing, ScratchSpec, SetupError, interrupt};
 use image::Image;
 use loops::LoopDevice;
@@ -38,6 +39,8 @@ use std::time::{Duration, Instant};
 pub(crate) struct Scratch {
     root: OwnedFd,
     image: OwnedFd,
+    /// The image that is to stay, and has not its name yet.
+    unfinished: Option<Output>,
     device: LoopDevice,
     mount: Option<MountEntry>,
     mkfs: String,
@@ -87,7 +90,6 @@ impl Scratch {
             Some(crate::Image::Old(_)) => String::new(),
             _ => tool.run(device.path())?,
         };
-        image.take_its_name().map_err(|e| SetupError::from_io(&stage, "give the image its name", e))?;
         if interrupt::requested() {
             return Err(SetupError::Interrupted);
         }
@@ -112,7 +114,13 @@ impl Scratch {
             stage_entry.remove().map_err(|e| SetupError::from_io(&stage, "remove the mount point", e))?;
             None
         };
-        Ok(Scratch { root, image: image.into_file(), device, mount, mkfs, described, kept })
+        let (image, unfinished) = image.into_parts();
+        Ok(Scratch { root, image, unfinished, device, mount, mkfs, described, kept })
+    }
+
+    /// Gives a new image that is to stay its name.
+    pub(crate) fn take_its_name(&mut self) -> io::Result<()> {
+        self.unfinished.take().map_or(Ok(()), Output::finish_new)
     }
 
     /// The root directory of the file system.
