@@ -234,7 +234,10 @@ impl Workspace {
     pub fn close(mut self) -> io::Result<()> {
         self.finish()?;
         // Whoever closes it names it.
-        self.kept.take().map_or(Ok(()), |kept| Ok(kept.told()))
+        if let Some(kept) = self.kept.take() {
+            kept.told();
+        }
+        Ok(())
     }
 
     fn finish(&mut self) -> io::Result<()> {
