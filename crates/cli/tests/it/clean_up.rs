@@ -1,7 +1,6 @@
 //! What the clean-up meets half done: a call that makes, moves or unmounts something, held up by strace until the
 //! signals have come. What lies in the directory afterwards judges.
 
-use crate::common;
 use crate::common::process::{Running, status_field, until};
 use crate::common::{fsage, long_workload, names, run, succeeds};
 use std::fs;
@@ -282,63 +281,64 @@ fn a_server_leaves_what_is_mounted_after_it_alone() {
     assert!(is_tested, "the number of a mount that has gone is used again");
 }
 
+/// Runs a script in a directory, with mounts and a list of the clean-up of its own: others would be told of what is in
+/// theirs, too.
+fn apart(directory: &Path, script: &str) {
+    let script = format!("mkdir -p /run/fsage && mount -t tmpfs list /run/fsage || exit 9\n{script}\nexit 0");
+    let mut command = testkit::process::with_default_signals("unshare");
+    command.args(["-m", "sh", "-c", &script, "sh", env!("CARGO_BIN_EXE_fsage")]).current_dir(directory);
+    let output = command.stdin(Stdio::null()).output().expect("unshare runs");
+    println!("{}", String::from_utf8_lossy(&output.stdout));
+    succeeds(&output);
+}
+
 /// What is below another's mount was forgotten, and stayed when that went.
 #[test]
 fn a_mount_below_anothers_goes_with_the_next_run() {
-    if !need(Need::Fuse) {
+    if !need(Need::Fuse) || !need(Need::Mount) {
         return;
     }
     let d = tempfile::tempdir().expect("a directory");
-    succeeds(&run(d.path(), &["mkfs", "ffs", "disk.img", "--size", "8M"]));
-    let mnt = d.path().join("mnt");
-    fs::create_dir(&mnt).expect("a directory");
-    let there = Mounts(&mnt);
-    let mut command = testkit::process::with_default_signals(env!("CARGO_BIN_EXE_fsage"));
-    command.args(["mount", "--foreground", "disk.img", "mnt"]).current_dir(d.path());
-    let server = Running::start(command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped()));
-    until("it is mounted", || there.types().len() == 1);
-    there.mount_tmpfs();
-    fs::write(mnt.join("precious"), "precious").expect("a new file");
-    server.signal("TERM");
-    let output = server.output();
-    let messages = common::stderr(&output);
-    assert!(messages.contains("tmpfs is mounted over it"), "{messages}");
-    succeeds(&run(d.path(), &["drive", "list"]));
-    assert_eq!(there.types(), ["fuse.fsage", "tmpfs"]);
-    assert_eq!(fs::read_to_string(mnt.join("precious")).expect("there"), "precious");
-    rustix::mount::unmount(&mnt, rustix::mount::UnmountFlags::DETACH).expect("unmounted");
-    succeeds(&run(d.path(), &["drive", "list"]));
-    // That of another test may have begun before, and not be done.
-    until("the mount below is gone", || there.types().is_empty());
-    succeeds(&run(d.path(), &["fsck", "disk.img"]));
+    let script = r#"
+        "$1" mkfs ffs disk.img --size 8M && mkdir mnt || exit 10
+        "$1" mount --foreground disk.img mnt 2>said & server=$!
+        until mountpoint -q mnt; do sleep 0.05; done
+        mount -t tmpfs over mnt && echo precious >mnt/precious || exit 11
+        kill -TERM $server; wait $server || exit 12
+        grep 'tmpfs is mounted over it' said || exit 13
+        "$1" drive list >list || exit 14
+        [ "$(cat mnt/precious)" = precious ] || exit 15
+        umount mnt || exit 16
+        grep "$PWD/mnt fuse.fsage" /proc/self/mounts || exit 17
+        "$1" drive list >list || exit 18
+        grep "$PWD/mnt " /proc/self/mounts && exit 19
+        "$1" fsck disk.img || exit 20
+    "#;
+    apart(d.path(), script);
 }
 
 /// What is mounted below a dead mount went with it, whosever it was.
 #[test]
 fn what_is_mounted_below_a_dead_mount_stays() {
-    if !need(Need::Fuse) {
+    if !need(Need::Fuse) || !need(Need::Mount) {
         return;
     }
     let d = tempfile::tempdir().expect("a directory");
-    succeeds(&run(d.path(), &["mkfs", "ffs", "disk.img", "--size", "8M"]));
-    let mnt = d.path().join("mnt");
-    fs::create_dir(&mnt).expect("a directory");
-    let there = Mounts(&mnt);
-    let mut command = testkit::process::with_default_signals(env!("CARGO_BIN_EXE_fsage"));
-    command.args(["mount", "--foreground", "disk.img", "mnt"]).current_dir(d.path());
-    let server = Running::start(command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped()));
-    until("it is mounted", || there.types().len() == 1);
-    let below = mnt.join("below");
-    fs::create_dir(&below).expect("a directory");
-    let precious = Mounts(&below);
-    precious.mount_tmpfs();
-    server.signal("KILL");
-    server.ends();
-    succeeds(&run(d.path(), &["drive", "list"]));
-    assert_eq!((there.types().len(), precious.types()), (1, vec!["tmpfs".to_owned()]));
-    drop(precious);
-    succeeds(&run(d.path(), &["drive", "list"]));
-    until("the dead mount is gone", || there.types().is_empty());
+    let script = r#"
+        "$1" mkfs ffs disk.img --size 8M && mkdir mnt || exit 10
+        "$1" mount --foreground disk.img mnt & server=$!
+        until mountpoint -q mnt; do sleep 0.05; done
+        mkdir mnt/below && mount -t tmpfs precious mnt/below || exit 11
+        kill -KILL $server; wait $server
+        "$1" drive list >list 2>said || exit 12
+        grep 'is below it' said || exit 13
+        grep "$PWD/mnt fuse.fsage" /proc/self/mounts || exit 14
+        grep "$PWD/mnt/below tmpfs" /proc/self/mounts || exit 15
+        umount -l mnt/below || exit 16
+        "$1" drive list >list || exit 17
+        grep "$PWD/mnt" /proc/self/mounts && exit 18
+    "#;
+    apart(d.path(), script);
 }
 
 /// A pipe that nobody reads, and that takes no more.
@@ -399,9 +399,7 @@ fn a_server_that_is_stopped_holds_no_run_up() {
         return;
     }
     let d = tempfile::tempdir().expect("a directory");
-    // Others would be told of it, too: with a list of its own.
     let script = r#"
-        mkdir -p /run/fsage && mount -t tmpfs list /run/fsage || exit 9
         "$1" mkfs ffs a.img --size 128M && mkdir mnt || exit 10
         "$1" mount --foreground a.img mnt & server=$!
         until mountpoint -q mnt; do sleep 0.05; done
@@ -420,10 +418,7 @@ fn a_server_that_is_stopped_holds_no_run_up() {
         ls -A mnt | grep x.img && exit 14
         kill -TERM $server; wait $server || exit 15
     "#;
-    let mut command = testkit::process::with_default_signals("unshare");
-    command.args(["-m", "sh", "-c", script, "sh", env!("CARGO_BIN_EXE_fsage")]).current_dir(d.path());
-    let output = command.stdin(Stdio::null()).output().expect("unshare runs");
-    succeeds(&output);
+    apart(d.path(), script);
     succeeds(&run(d.path(), &["fsck", "a.img"]));
 }
 
