@@ -7,7 +7,7 @@ use std::fs;
 use std::io::{Read as _, Write as _};
 use std::os::unix::fs::MetadataExt as _;
 use std::os::unix::process::ExitStatusExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::time::Duration;
 use testkit::{Need, Tool, need};
@@ -75,8 +75,11 @@ impl HeldUp {
     fn is_let_go(&self) {
         let pid = self.running.pid();
         until("its other threads have ended", || status_field(pid, "Threads:") == Some(1));
-        let tracer = status_field(pid, "TracerPid:").expect("it is traced").to_string();
-        assert!(Command::new("kill").args(["-s", "KILL", &tracer]).status().expect("kill runs").success());
+        end(&self.tracer());
+    }
+
+    fn tracer(&self) -> String {
+        status_field(self.running.pid(), "TracerPid:").expect("it is traced").to_string()
     }
 
     /// Waits for its end. The journals it leaves, too.
@@ -91,6 +94,11 @@ impl HeldUp {
         let journals = there.filter(|name| name.starts_with(&format!("{pid}-"))).collect();
         (Output { status, stdout: Vec::new(), stderr }, journals)
     }
+}
+
+/// Ends a process whatever it is at.
+fn end(pid: &str) {
+    assert!(Command::new("kill").args(["-s", "KILL", pid]).status().expect("kill runs").success());
 }
 
 /// Runs a command that is held up at its `nth` system call of a name, and signals it there. Whether it was still at
@@ -191,16 +199,24 @@ fn what_still_moves_after_five_seconds_is_told_and_goes_with_the_next_run() {
     until("it is gone", || names(d.path()) == ["a.strace"]);
 }
 
+/// A directory with images of file systems, and one in it to mount them on.
+fn with_images(images: &[&str]) -> (tempfile::TempDir, PathBuf) {
+    let d = tempfile::tempdir().expect("a directory");
+    for image in images {
+        succeeds(&run(d.path(), &["mkfs", "ffs", image, "--size", "8M"]));
+    }
+    let mnt = d.path().join("mnt");
+    fs::create_dir(&mnt).expect("a directory");
+    (d, mnt)
+}
+
 /// While one thread unmounted, the clean-up did so as well, and took what the user had mounted below.
 #[test]
 fn what_is_mounted_below_stays_when_a_second_signal_comes_at_the_unmounting() {
     if !need(Need::Tool(Tool::Strace)) || !need(Need::Fuse) {
         return;
     }
-    let d = tempfile::tempdir().expect("a directory");
-    succeeds(&run(d.path(), &["mkfs", "ffs", "disk.img", "--size", "8M"]));
-    let mnt = d.path().join("mnt");
-    fs::create_dir(&mnt).expect("a directory");
+    let (d, mnt) = with_images(&["disk.img"]);
     let there = Mounts(&mnt);
     there.mount_tmpfs();
     fs::write(mnt.join("precious"), "precious").expect("a new file");
@@ -224,21 +240,16 @@ fn a_mount_that_was_never_made_is_not_looked_for_at_anothers() {
     if !need(Need::Tool(Tool::Strace)) || !need(Need::Fuse) {
         return;
     }
-    let d = tempfile::tempdir().expect("a directory");
-    for image in ["a.img", "b.img"] {
-        succeeds(&run(d.path(), &["mkfs", "ffs", image, "--size", "8M"]));
-    }
-    let mnt = d.path().join("mnt");
-    fs::create_dir(&mnt).expect("a directory");
+    let (d, mnt) = with_images(&["a.img", "b.img"]);
     let there = Mounts(&mnt);
     succeeds(&run(d.path(), &["mount", "a.img", "mnt"]));
     fs::write(mnt.join("precious"), "precious").expect("a new file");
     let held_up = HeldUp::start(d.path(), &["mount", "--foreground", "b.img", "mnt"], ("mount", 1, 3_600_000));
     assert!(held_up.is_at_it());
     let state = held_up.elsewhere.path().to_owned();
-    let tracer = status_field(held_up.running.pid(), "TracerPid:").expect("it is traced").to_string();
+    let tracer = held_up.tracer();
     held_up.running.signal("KILL");
-    assert!(Command::new("kill").args(["-s", "KILL", &tracer]).status().expect("kill runs").success());
+    end(&tracer);
     held_up.ends();
     succeeds(&fsage().args(["drive", "list"]).env("XDG_STATE_HOME", state).output().expect("the binary runs"));
     assert_eq!(there.types(), ["fuse.fsage"]);
@@ -252,19 +263,11 @@ fn a_server_leaves_what_is_mounted_after_it_alone() {
     if !need(Need::Fuse) {
         return;
     }
-    let d = tempfile::tempdir().expect("a directory");
-    for image in ["a.img", "b.img"] {
-        succeeds(&run(d.path(), &["mkfs", "ffs", image, "--size", "8M"]));
-    }
-    let mnt = d.path().join("mnt");
-    fs::create_dir(&mnt).expect("a directory");
+    let (d, mnt) = with_images(&["a.img", "b.img"]);
     let there = Mounts(&mnt);
     // Others that mount something at the same time may get the number.
     let is_tested = (0..20).any(|_| {
-        let mut command = testkit::process::with_default_signals(env!("CARGO_BIN_EXE_fsage"));
-        command.args(["mount", "--foreground", "a.img", "mnt"]).current_dir(d.path());
-        let server = Running::start(command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped()));
-        until("it is mounted", || there.types().len() == 1);
+        let server = there.serve(d.path(), "a.img", Stdio::piped());
         let number = || fs::metadata(&mnt).expect("there").dev();
         let first = number();
         server.signal("STOP");
@@ -372,16 +375,10 @@ fn a_reader_that_does_not_read_keeps_nothing_from_being_written() {
     if !need(Need::Fuse) {
         return;
     }
-    let d = tempfile::tempdir().expect("a directory");
-    succeeds(&run(d.path(), &["mkfs", "ffs", "disk.img", "--size", "8M"]));
-    let mnt = d.path().join("mnt");
-    fs::create_dir(&mnt).expect("a directory");
+    let (d, mnt) = with_images(&["disk.img"]);
     let there = Mounts(&mnt);
     let (_errors, full) = unread();
-    let mut command = testkit::process::with_default_signals(env!("CARGO_BIN_EXE_fsage"));
-    command.args(["mount", "--foreground", "disk.img", "mnt"]).current_dir(d.path());
-    let server = Running::start(command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(full));
-    until("it is mounted", || there.types().len() == 1);
+    let server = there.serve(d.path(), "disk.img", full.into());
     fs::write(mnt.join("precious"), vec![7; 2_000_000]).expect("a new file");
     let in_use = fs::File::open(mnt.join("precious")).expect("there");
     server.signal("TERM");
@@ -448,6 +445,15 @@ impl Mounts<'_> {
     fn mount_tmpfs(&self) {
         let mounted = Command::new("mount").args(["-t", "tmpfs", "tmpfs"]).arg(self.0).status();
         assert!(mounted.expect("mount(8) runs").success());
+    }
+
+    /// A server in the foreground, once it is mounted.
+    fn serve(&self, directory: &Path, image: &str, messages: Stdio) -> Running {
+        let mut command = testkit::process::with_default_signals(env!("CARGO_BIN_EXE_fsage"));
+        command.args(["mount", "--foreground", image, "mnt"]).current_dir(directory);
+        let server = Running::start(command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(messages));
+        until("it is mounted", || self.types().len() == 1);
+        server
     }
 
     /// The types of what is mounted there, the lowest first.
