@@ -1,5 +1,5 @@
-//! How a mount ends: by signals, by being killed, with an image that cannot be written. What is there afterwards is what
-//! a crash may leave, and what had been put onto stable storage is never lost.
+//! How a mount ends: by signals, by being killed, with an image that cannot be written. What is there afterwards is
+//! what a crash may leave, and what had been put onto stable storage is never lost.
 
 use super::{Place, SYSTEMS, bytes_of};
 use crate::common;
