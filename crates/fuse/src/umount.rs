@@ -3,7 +3,7 @@
 use crate::{FS_TYPE, MountError};
 use rustix::fs::FlockOperation;
 use std::os::unix::fs::MetadataExt as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 /// How long is waited for a file system to be written back.
@@ -12,13 +12,14 @@ const PATIENCE: Duration = Duration::from_secs(600);
 /// How long is waited for a server that has only read.
 const READERS_PATIENCE: Duration = Duration::from_secs(10);
 
-/// Unmounts what `fsage mount` has mounted on a directory. When this returns, the image is as it will be. `go_on` is
-/// asked while that is waited for. With `force` what cannot be written is lost.
+/// Unmounts what `fsage mount` has mounted on a directory. When this returns, the image is as it will be, unless it is
+/// mounted at another place as well, which is returned. `go_on` is asked while that is waited for. With `force` what
+/// cannot be written is lost.
 ///
 /// # Errors
 /// Nothing of ours is mounted there, it is in use, or the system refuses. Without `force`: not all of it can be
 /// written; it stays mounted.
-pub fn umount(on: &Path, force: bool, go_on: &mut dyn FnMut() -> bool) -> Result<(), MountError> {
+pub fn umount(on: &Path, force: bool, go_on: &mut dyn FnMut() -> bool) -> Result<Option<PathBuf>, MountError> {
     // Of a mount whose server is dead only the name can be had.
     let on = on.canonicalize().or_else(|_| std::path::absolute(on)).unwrap_or_else(|_| on.to_owned());
     let Some(mount) = posix::cleanup::served_at(&on, FS_TYPE) else { return Err(MountError::NotMounted { path: on }) };
@@ -32,28 +33,40 @@ pub fn umount(on: &Path, force: bool, go_on: &mut dyn FnMut() -> bool) -> Result
     {
         return Err(MountError::Unwritten { path: on, source });
     }
+    let others = posix::cleanup::also_mounted(&mount);
     posix::cleanup::unmount_served(&on, false).map_err(|source| match source.kind() {
         std::io::ErrorKind::ResourceBusy => MountError::Busy { path: on.clone() },
         _ => MountError::Io { path: on.clone(), doing: "unmount it", source },
     })?;
+    // Its server goes on as long as it is mounted anywhere.
+    if let Some(other) = others.into_iter().next() {
+        return Ok(Some(other.point));
+    }
     // Nothing is written back of what was only read, and others may still read it: one of its locks goes.
     if read_only {
         let begun = Instant::now();
         while readers > 0 && locks_of(&mount.source) >= readers && begun.elapsed() < READERS_PATIENCE && go_on() {
             std::thread::sleep(Duration::from_millis(5));
         }
-        return Ok(());
+        return Ok(None);
     }
-    // The server holds a lock on the image until it has written everything. What is no file was in memory, and has
-    // gone.
-    let Ok(image) = std::fs::File::open(&mount.source) else { return Ok(()) };
+    // What is no file was in memory, and has gone.
+    if !mount.source.is_absolute() {
+        return Ok(None);
+    }
+    // The server holds a lock on the image until it has written everything.
+    let image = std::fs::File::open(&mount.source).map_err(|source| MountError::Io {
+        path: mount.source.clone(),
+        doing: "see whether the last of it is written (it is unmounted)",
+        source,
+    })?;
     let begun = Instant::now();
     while begun.elapsed() < PATIENCE && go_on() {
         match rustix::fs::flock(&image, FlockOperation::NonBlockingLockExclusive) {
-            Ok(()) => return Ok(()),
+            Ok(()) => return Ok(None),
             Err(rustix::io::Errno::WOULDBLOCK) => std::thread::sleep(Duration::from_millis(5)),
             // A file system without locks: nobody can tell.
-            Err(_) => return Ok(()),
+            Err(_) => return Ok(None),
         }
     }
     Err(MountError::InUse { path: mount.source })

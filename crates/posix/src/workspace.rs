@@ -186,6 +186,9 @@ impl Workspace {
             if let Some(directory) = self.directory.take() {
                 directory.forget();
             }
+            if let Some(scratch) = &mut self.scratch {
+                scratch.stays();
+            }
         }
         Ok(self)
     }
@@ -248,7 +251,7 @@ impl Workspace {
         let directory = self.directory.take();
         let scratch = self.scratch.take();
         if self.keep {
-            return scratch.map_or(Ok(()), Scratch::keep);
+            return Ok(());
         }
         let mut removed = directory.map_or(Ok(()), Entry::remove);
         if vanished && removed.is_ok() {

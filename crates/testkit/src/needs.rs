@@ -67,6 +67,7 @@ tools! {
     Fio = "fio" of "fio",
     Fls = "fls" of "sleuthkit",
     Fsstat = "fsstat" of "sleuthkit",
+    Fusermount = "fusermount3" of "fuse3",
     Git = "git" of "git",
     Icat = "icat" of "sleuthkit",
     Insmod = "insmod" of "kmod",

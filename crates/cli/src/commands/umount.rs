@@ -25,7 +25,9 @@ pub struct Args {
 
 /// Unmounts.
 pub fn run(args: Args) -> failure::Result<ExitCode> {
-    fuse::umount(&args.directory, args.force, &mut || !posix::interrupt::requested())?;
+    if let Some(other) = fuse::umount(&args.directory, args.force, &mut || !posix::interrupt::requested())? {
+        posix::notice::tell(&format!("still mounted on {}, and served there", other.display()));
+    }
     posix::interrupt::check()?;
     Ok(ExitCode::SUCCESS)
 }

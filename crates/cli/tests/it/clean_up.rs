@@ -2,7 +2,7 @@
 //! signals have come. What lies in the directory afterwards judges.
 
 use crate::common::process::{Running, status_field, until};
-use crate::common::{fsage, long_workload, names, run, succeeds};
+use crate::common::{apart, fsage, long_workload, names, run, succeeds, umount};
 use std::fs;
 use std::io::{Read as _, Write as _};
 use std::os::unix::fs::MetadataExt as _;
@@ -254,7 +254,7 @@ fn a_mount_that_was_never_made_is_not_looked_for_at_anothers() {
     succeeds(&fsage().args(["drive", "list"]).env("XDG_STATE_HOME", state).output().expect("the binary runs"));
     assert_eq!(there.types(), ["fuse.fsage"]);
     assert_eq!(fs::read_to_string(mnt.join("precious")).expect("there"), "precious");
-    succeeds(&run(d.path(), &["umount", "mnt"]));
+    succeeds(&umount(d.path(), &["mnt"]));
 }
 
 /// A server whose mount had been taken away unmounted what was mounted there next: it had the same number.
@@ -277,71 +277,11 @@ fn a_server_leaves_what_is_mounted_after_it_alone() {
         server.signal("CONT");
         succeeds(&server.output());
         assert_eq!(there.types(), ["fuse.fsage"]);
-        succeeds(&run(d.path(), &["umount", "mnt"]));
+        succeeds(&umount(d.path(), &["mnt"]));
         succeeds(&run(d.path(), &["fsck", "a.img"]));
         is_same
     });
     assert!(is_tested, "the number of a mount that has gone is used again");
-}
-
-/// Runs a script in a directory, with mounts and a list of the clean-up of its own: others would be told of what is in
-/// theirs, too.
-fn apart(directory: &Path, script: &str) {
-    let script = format!("mkdir -p /run/fsage && mount -t tmpfs list /run/fsage || exit 9\n{script}\nexit 0");
-    let mut command = testkit::process::with_default_signals("unshare");
-    command.args(["-m", "sh", "-c", &script, "sh", env!("CARGO_BIN_EXE_fsage")]).current_dir(directory);
-    let output = command.stdin(Stdio::null()).output().expect("unshare runs");
-    println!("{}", String::from_utf8_lossy(&output.stdout));
-    succeeds(&output);
-}
-
-/// What is below another's mount was forgotten, and stayed when that went.
-#[test]
-fn a_mount_below_anothers_goes_with_the_next_run() {
-    if !need(Need::Fuse) || !need(Need::Mount) {
-        return;
-    }
-    let d = tempfile::tempdir().expect("a directory");
-    let script = r#"
-        "$1" mkfs ffs disk.img --size 8M && mkdir mnt || exit 10
-        "$1" mount --foreground disk.img mnt 2>said & server=$!
-        until mountpoint -q mnt; do sleep 0.05; done
-        mount -t tmpfs over mnt && echo precious >mnt/precious || exit 11
-        kill -TERM $server; wait $server || exit 12
-        grep 'tmpfs is mounted over it' said || exit 13
-        "$1" drive list >list || exit 14
-        [ "$(cat mnt/precious)" = precious ] || exit 15
-        umount mnt || exit 16
-        grep "$PWD/mnt fuse.fsage" /proc/self/mounts || exit 17
-        "$1" drive list >list || exit 18
-        grep "$PWD/mnt " /proc/self/mounts && exit 19
-        "$1" fsck disk.img || exit 20
-    "#;
-    apart(d.path(), script);
-}
-
-/// What is mounted below a dead mount went with it, whosever it was.
-#[test]
-fn what_is_mounted_below_a_dead_mount_stays() {
-    if !need(Need::Fuse) || !need(Need::Mount) {
-        return;
-    }
-    let d = tempfile::tempdir().expect("a directory");
-    let script = r#"
-        "$1" mkfs ffs disk.img --size 8M && mkdir mnt || exit 10
-        "$1" mount --foreground disk.img mnt & server=$!
-        until mountpoint -q mnt; do sleep 0.05; done
-        mkdir mnt/below && mount -t tmpfs precious mnt/below || exit 11
-        kill -KILL $server; wait $server
-        "$1" drive list >list 2>said || exit 12
-        grep 'is below it' said || exit 13
-        grep "$PWD/mnt fuse.fsage" /proc/self/mounts || exit 14
-        grep "$PWD/mnt/below tmpfs" /proc/self/mounts || exit 15
-        umount -l mnt/below || exit 16
-        "$1" drive list >list || exit 17
-        grep "$PWD/mnt" /proc/self/mounts && exit 18
-    "#;
-    apart(d.path(), script);
 }
 
 /// A pipe that nobody reads, and that takes no more.

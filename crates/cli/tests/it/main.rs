@@ -15,6 +15,7 @@ mod clean_up;
 mod common;
 mod contain;
 mod crash;
+mod dead_mounts;
 mod documents;
 mod drift;
 mod drive;

@@ -3,9 +3,10 @@
 use super::directories::make_directory;
 use super::list::Entry;
 use super::lock::{Locking, lock};
-use super::making;
-use super::names::{GROWING, growing_name, unguessable};
-use super::resource::Removal;
+use super::making::{self, Making};
+use super::names::{GROWING, growing_name, name_aside, unguessable};
+use super::resource::{Removal, Resource};
+use crate::output::rename_to_empty;
 use crate::remove::{open_dir, remove_tree};
 use rustix::fs::{self, OFlags};
 use std::ffi::{CString, OsStr};
@@ -67,45 +68,48 @@ impl Growing {
     }
 
     /// Takes its place. With `replace`, a directory that is there goes once its place is taken: at every moment either
-    /// is there whole.
+    /// is there whole. What cannot be removed of the old one is named.
     ///
     /// # Errors
-    /// Those of renameat2(2) and of removing.
+    /// Those of renameat2(2): it has not taken its place.
     pub fn publish(&mut self, place: &Path, replace: bool) -> io::Result<()> {
         use rustix::fs::{CWD, RenameFlags, renameat_with};
         let Some(entry) = self.entry.take() else { return Ok(()) };
         // On its way it is not removed: the place would have what is left of it.
         let making = making::begin();
         entry.moves(&making);
-        match renameat_with(CWD, &self.path, CWD, place, RenameFlags::NOREPLACE) {
+        match rename_to_empty(&self.path, place) {
             Ok(()) => {
                 entry.forget();
                 return Ok(());
             }
-            Err(rustix::io::Errno::EXIST) if replace => {}
-            // A file system that knows no flags. What is there is empty, or this fails.
-            Err(rustix::io::Errno::INVAL | rustix::io::Errno::NOSYS) if !place.exists() => {
-                std::fs::rename(&self.path, place)?;
-                entry.forget();
-                return Ok(());
-            }
-            Err(error) => return Err(error.into()),
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists && replace => {}
+            Err(error) => return Err(error),
         }
         // Whichever has the name from now on is to go.
         entry.was_replaced();
         match renameat_with(CWD, &self.path, CWD, place, RenameFlags::EXCHANGE) {
             Ok(()) => {}
-            Err(rustix::io::Errno::INVAL | rustix::io::Errno::NOSYS) => exchange_in_steps(&self.path, place)?,
+            Err(rustix::io::Errno::INVAL | rustix::io::Errno::NOSYS) => {
+                let replaced = replace_in_steps(&self.path, place, &making)?;
+                entry.forget();
+                drop(making);
+                told(replaced.remove());
+                return Ok(());
+            }
             Err(error) => return Err(error.into()),
         }
         drop(making);
-        entry.remove_by(|_| {
+        told(entry.remove_by(|_| {
             // Whosever it was: it was to be replaced.
             let parent = self.path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
             let parent = fs::open(parent, OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, fs::Mode::empty())?;
-            remove_tree(parent.as_fd(), Path::new(self.path.file_name().unwrap_or_default()))?;
+            remove_tree(parent.as_fd(), Path::new(self.path.file_name().unwrap_or_default())).map_err(|error| {
+                io::Error::new(error.kind(), format!("{}: cannot be removed: {error}", self.path.display()))
+            })?;
             Ok(Removal::Gone)
-        })
+        }));
+        Ok(())
     }
 }
 
@@ -139,21 +143,33 @@ fn sweep_grown(parent: BorrowedFd<'_>, name: &OsStr, parts: &[&str]) -> io::Resu
     Ok(fs::unlinkat(parent, name, fs::AtFlags::REMOVEDIR)?)
 }
 
-/// Where names cannot be exchanged at once: whoever is killed in the middle leaves what was there, under another name,
-/// and no sweep takes it.
-fn exchange_in_steps(new: &Path, place: &Path) -> io::Result<()> {
-    let mut aside = std::ffi::OsString::from(".");
-    aside.push(place.file_name().unwrap_or_default());
-    aside.push(format!(".{:016x}.old", unguessable()?));
-    let aside = place.with_file_name(aside);
-    std::fs::rename(place, &aside)?;
-    if let Err(error) = std::fs::rename(new, place) {
-        return match std::fs::rename(&aside, place) {
-            Ok(()) => Err(error),
-            Err(back) => Err(io::Error::other(format!("{error}; what was there is {} now ({back})", aside.display()))),
-        };
+/// The new one has its place; what is left of the old one is another matter.
+fn told(removed: io::Result<()>) {
+    if let Err(error) = removed {
+        crate::notice::tell(&format!("cannot remove what was replaced: {error}"));
     }
-    std::fs::rename(&aside, new)
+}
+
+/// Where names cannot be exchanged at once. What was there is under another name meanwhile and afterwards, and is to be
+/// removed: whoever is killed in the middle leaves it in the journal, and the next run puts it back where its place is
+/// empty.
+fn replace_in_steps(new: &Path, place: &Path, making: &Making) -> io::Result<Entry> {
+    let place = std::path::absolute(place)?;
+    let path = place.with_file_name(name_aside(place.file_name().unwrap_or_default())?);
+    let ino = fs::lstat(&place)?.st_ino;
+    let aside = Resource::Aside { path: path.clone(), new: std::path::absolute(new)?, place: place.clone(), ino };
+    let entry = Entry::new(making, aside);
+    if let Err(error) = std::fs::rename(&place, &path) {
+        entry.forget();
+        return Err(error);
+    }
+    let Err(error) = std::fs::rename(new, &place) else { return Ok(entry) };
+    let back = std::fs::rename(&path, &place);
+    entry.forget();
+    match back {
+        Ok(()) => Err(error),
+        Err(back) => Err(io::Error::other(format!("{error}; what was there is {} now ({back})", path.display()))),
+    }
 }
 
 impl Drop for Growing {
@@ -230,7 +246,7 @@ mod tests {
 
     /// What was to be replaced was in a directory that a sweep takes, while nothing had its place.
     #[test]
-    fn what_is_exchanged_in_steps_is_never_in_a_directory_that_is_swept_before_it_is_replaced() {
+    fn what_is_replaced_in_steps_is_never_in_a_directory_that_is_swept_before_it_is_replaced() {
         let dir = tempfile::tempdir().expect("a directory");
         let (new, place) = (dir.path().join("new"), dir.path().join("w.workload"));
         let make = |path: &Path, text: &str| {
@@ -240,11 +256,12 @@ mod tests {
         let read = |path: &Path| std::fs::read_to_string(path.join("meta.json")).expect("there");
         make(&new, "new");
         make(&place, "old");
-        exchange_in_steps(&new, &place).expect("exchanged");
-        assert_eq!((read(&place).as_str(), read(&new).as_str()), ("new", "old"));
-        std::fs::remove_dir_all(&new).expect("removed");
+        let in_steps = || replace_in_steps(&new, &place, &making::begin());
+        let replaced = in_steps().expect("replaced");
+        assert_eq!(read(&place), "new");
+        replaced.remove().expect("removed");
         assert_eq!(std::fs::read_dir(dir.path()).expect("there").count(), 1);
-        let error = exchange_in_steps(&new, &place).expect_err("no new one");
+        let error = in_steps().expect_err("no new one");
         assert_eq!(error.kind(), io::ErrorKind::NotFound);
         assert_eq!(read(&place), "new", "back in its place");
         assert_eq!(std::fs::read_dir(dir.path()).expect("there").count(), 1);

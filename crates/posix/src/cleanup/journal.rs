@@ -14,6 +14,7 @@ use std::os::fd::OwnedFd;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 /// The file's contents.
 #[derive(Serialize, Deserialize)]
@@ -59,8 +60,11 @@ impl Namespaces {
     }
 }
 
-/// 1 knew no files, 2 no locks, 3 nothing served.
-const VERSION: u32 = 4;
+/// 1 knew no files, 2 no locks, 3 nothing served, 4 nothing that is replaced.
+const VERSION: u32 = 5;
+
+/// How long another sweep is waited for: that of a run which was stopped, say, has no end.
+const SWEEPS_WITHIN: Duration = Duration::from_secs(10);
 
 /// What a [`sweep`] found.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -79,7 +83,20 @@ pub fn sweep() -> SweepReport {
     // One sweep at a time: two would trip over each other and take that for trouble. Released with the descriptor.
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
     let Ok(lock) = rustix::fs::open(&directory, flags, rustix::fs::Mode::empty()) else { return report };
-    let _ = rustix::fs::flock(&lock, FlockOperation::LockExclusive);
+    let begun = Instant::now();
+    while rustix::fs::flock(&lock, FlockOperation::NonBlockingLockExclusive) == Err(rustix::io::Errno::WOULDBLOCK) {
+        if begun.elapsed() > SWEEPS_WITHIN {
+            let (directory, seconds) = (directory.display(), SWEEPS_WITHIN.as_secs());
+            report.troubles.push(format!(
+                "{directory}: another run has been sweeping there for {seconds} s; what killed runs have left stays \
+                 until a later run"
+            ));
+        }
+        if begun.elapsed() > SWEEPS_WITHIN || crate::interrupt::requested() {
+            return report;
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    }
     let Ok(entries) = std::fs::read_dir(&directory) else { return report };
     for entry in entries.flatten() {
         let path = entry.path();
@@ -138,7 +155,7 @@ fn sweep_one(path: &Path, report: &mut SweepReport) {
     // not.
     let is_held = |resource: &Resource| match resource {
         Resource::Directory { path, .. } => matches!(lock_directory(path), Locking::Theirs),
-        Resource::File { .. } | Resource::Mount { .. } | Resource::Served { .. } => false,
+        Resource::File { .. } | Resource::Aside { .. } | Resource::Mount { .. } | Resource::Served { .. } => false,
     };
     if journal.resources.iter().any(is_held) {
         return;
@@ -149,7 +166,7 @@ fn sweep_one(path: &Path, report: &mut SweepReport) {
         match (resource.remove_dead(), resource) {
             (Ok(Removal::Absent), _) => {}
             (Ok(Removal::NotOurs(why)), _) => left_alone.push(why),
-            (Ok(Removal::Gone), Resource::Directory { .. } | Resource::File { .. }) => {
+            (Ok(Removal::Gone), Resource::Directory { .. } | Resource::File { .. } | Resource::Aside { .. }) => {
                 report.removed.push(format!("{}: removed, left by a run that was killed", resource.path().display()));
             }
             (Ok(Removal::Gone), Resource::Mount { .. } | Resource::Served { .. }) => {

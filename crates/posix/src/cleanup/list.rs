@@ -71,7 +71,7 @@ impl Entry {
         if let Some(listed) = list.iter_mut().find(|listed| listed.id == self.id) {
             match &mut listed.resource {
                 Resource::Directory { ino: known, .. } | Resource::File { ino: known, .. } => *known = ino,
-                Resource::Mount { .. } | Resource::Served { .. } => {}
+                Resource::Aside { .. } | Resource::Mount { .. } | Resource::Served { .. } => {}
             }
             listed._lock = lock.or(listed._lock.take());
         }

@@ -36,5 +36,5 @@ pub use making::stand_aside;
 pub use names::unguessable;
 pub(crate) use names::{is_private_name, private_name};
 pub(crate) use resource::Resource;
-pub use resource::{served_at, unmount_served};
+pub use resource::{also_mounted, served_at, unmount_served};
 pub use served::Served;

@@ -1,6 +1,6 @@
 //! Names that nobody can guess, and that are known again as ours.
 
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::io;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
@@ -25,6 +25,22 @@ pub(crate) fn private_name() -> io::Result<String> {
 pub(crate) fn is_private_name(path: &Path) -> bool {
     let name = path.file_name().and_then(OsStr::to_str).and_then(|name| name.strip_prefix("fsage-"));
     name.is_some_and(|hex| hex.len() == 16 && hex.bytes().all(|b| b.is_ascii_digit() || (b'a'..=b'f').contains(&b)))
+}
+
+/// A name for what is replaced by a result of this name: `.NAME.`, 64 random bits, `.old`.
+pub(super) fn name_aside(of: &OsStr) -> io::Result<OsString> {
+    let mut name = OsString::from(".");
+    name.push(of);
+    name.push(format!(".{:016x}.old", unguessable()?));
+    Ok(name)
+}
+
+/// Whether a name is one that [`name_aside`] makes, and for which result.
+pub(super) fn aside_name(name: &OsStr) -> Option<&OsStr> {
+    let name = name.as_bytes().strip_prefix(b".")?.strip_suffix(b".old")?;
+    let (result, hex) = name.split_at_checked(name.len().checked_sub(17)?)?;
+    let is_hex = hex.strip_prefix(b".")?.iter().all(|b| b.is_ascii_digit() || (b'a'..=b'f').contains(b));
+    Some(OsStr::from_bytes(result)).filter(|_| is_hex)
 }
 
 /// What stands between a result's name and the random bits of the directory in which it grows.

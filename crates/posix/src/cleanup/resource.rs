@@ -1,8 +1,8 @@
 //! What may be left behind, and how each kind of it is removed.
 
-use super::names::{growing_name, is_private_name};
+use super::names::{aside_name, growing_name, is_private_name};
 use super::path_text;
-use crate::mounts::{MountEntry, mounts};
+use crate::mounts::{MountEntry, mount_of, mount_of_path, mounts};
 use crate::remove::remove_tree;
 use rustix::fs::{self, OFlags};
 use rustix::mount::{UnmountFlags, unmount};
@@ -29,6 +29,19 @@ pub(crate) enum Resource {
         path: PathBuf,
         /// Its inode number; `None` until it has been made.
         ino: Option<u64>,
+    },
+    /// What a result replaces, under another name until the result has its place.
+    Aside {
+        #[serde(with = "path_text")]
+        path: PathBuf,
+        /// Where the result is until then.
+        #[serde(with = "path_text")]
+        new: PathBuf,
+        /// The place of both.
+        #[serde(with = "path_text")]
+        place: PathBuf,
+        /// Its inode number.
+        ino: u64,
     },
     /// A file system that this process serves (FUSE), mounted where somebody asked for it.
     Served {
@@ -61,7 +74,7 @@ impl Resource {
     /// Where it is.
     pub(super) fn path(&self) -> &Path {
         match self {
-            Resource::Directory { path, .. } | Resource::File { path, .. } => path,
+            Resource::Directory { path, .. } | Resource::File { path, .. } | Resource::Aside { path, .. } => path,
             Resource::Mount { point } | Resource::Served { point, .. } => point,
         }
     }
@@ -74,7 +87,7 @@ impl Resource {
         match (self, self.path().parent()) {
             // Asked where it is removed.
             (Resource::Served { .. }, _) | (_, None) => Ok(()),
-            (_, Some(parent)) => answer_of(parent).map(|_| ()),
+            (_, Some(parent)) => look_at(parent).map(|_| ()),
         }
     }
 
@@ -83,6 +96,7 @@ impl Resource {
         match self {
             Resource::Directory { path, ino } => remove_private(path, *ino),
             Resource::File { path, ino } => remove_file(path, *ino),
+            Resource::Aside { path, new, place, ino } => settle_aside(path, new, place, *ino),
             Resource::Mount { point } => unmount_ours(point),
             Resource::Served { point, fs_type, device: Some(device) } => {
                 remove_served(point, fs_type, Some(device), Server::Lives)
@@ -98,19 +112,26 @@ impl Resource {
             Resource::Served { point, fs_type, device } => {
                 remove_served(point, fs_type, device.as_deref(), Server::IsDead)
             }
-            Resource::Directory { .. } | Resource::File { .. } | Resource::Mount { .. } => self.remove(),
+            Resource::Directory { .. } | Resource::File { .. } | Resource::Aside { .. } | Resource::Mount { .. } => {
+                self.remove()
+            }
         }
     }
 }
 
-/// What is mounted on a directory, seen last.
-fn top_at(point: &Path) -> Option<MountEntry> {
-    mounts().into_iter().rev().find(|mount| mount.point == point)
+/// What is mounted on a directory, if it is of this type. Of several that is the one the directory's name leads to,
+/// which the table of mounts does not tell: one that was moved there keeps its older line.
+pub fn served_at(point: &Path, fs_type: &str) -> Option<MountEntry> {
+    let mount = mount_of_path(point).ok().flatten()?;
+    (mount.point == point && mount.fs_type == fs_type).then_some(mount)
 }
 
-/// What is mounted on a directory, if it is of this type.
-pub fn served_at(point: &Path, fs_type: &str) -> Option<MountEntry> {
-    top_at(point).filter(|mount| mount.fs_type == fs_type)
+/// Other mounts of the same file system that this process sees.
+pub fn also_mounted(mount: &MountEntry) -> Vec<MountEntry> {
+    let is_another = |other: &MountEntry| {
+        other.id != mount.id && other.device_number == mount.device_number && other.fs_type == mount.fs_type
+    };
+    mounts().into_iter().filter(is_another).collect()
 }
 
 /// Unmounts what a process serves: as root by ourselves, otherwise through the system's `fusermount3`.
@@ -149,17 +170,44 @@ enum Server {
 /// How long an answer is waited for: a server that is stopped gives none.
 const ANSWER_WITHIN: Duration = Duration::from_secs(2);
 
-/// What the file system that a path is on answers; an error is its answer, too.
+/// Who answers for a file system.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Answer {
+    /// Somebody, if with an error.
+    Somebody,
+    /// Nobody: its connection to a server has ended.
+    Nobody,
+    /// The kernel, which asks no server for whoever has another user or group than the mount.
+    Kernel,
+}
+
+/// What a path leads to.
+struct Seen {
+    /// The mount, if the system tells it.
+    mount: Option<MountEntry>,
+    answer: Answer,
+}
+
+/// Looks where a path leads and who answers there; the inner error: it leads nowhere.
 ///
 /// # Errors
-/// It gives no answer.
-fn answer_of(path: &Path) -> io::Result<Option<rustix::io::Errno>> {
+/// No answer comes.
+fn look_at(path: &Path) -> io::Result<io::Result<Seen>> {
     let (answers, answer) = std::sync::mpsc::channel();
     let asked = path.to_owned();
+    let look = move || {
+        let opened = fs::open(&asked, OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC, fs::Mode::empty())?;
+        // Attributes may be those that the kernel remembers; this it asks for each time.
+        let answer = match fs::fstatfs(&opened) {
+            Err(rustix::io::Errno::NOTCONN | rustix::io::Errno::CONNABORTED) => Answer::Nobody,
+            Ok(said) if said.f_bsize == 0 => Answer::Kernel,
+            Ok(_) | Err(_) => Answer::Somebody,
+        };
+        Ok(Seen { mount: mount_of(&opened), answer })
+    };
     // It may never come back; the end of the process ends it.
     std::thread::Builder::new().spawn(move || {
-        // Attributes may be those that the kernel remembers; this it asks for each time.
-        let _ = answers.send(fs::statfs(&asked).err());
+        let _ = answers.send(look());
     })?;
     answer.recv_timeout(ANSWER_WITHIN).map_err(|_| {
         let path = path.display();
@@ -183,22 +231,45 @@ fn remove_served(point: &Path, fs_type: &str, device: Option<&str>, server: Serv
         let text = format!("{point}: stays mounted, as {why}; unmount that, and run any command of fsage");
         Err(io::Error::new(io::ErrorKind::ResourceBusy, text))
     };
-    match all.iter().rfind(|mount| mount.point == point) {
-        Some(top) if top.id == it.id => {}
-        Some(top) if device.is_some() => {
-            return stays(format_args!("{} is mounted over it", units::text::printable(&top.fs_type)));
+    let seen = look_at(point)?;
+    let is_top = |seen: &Seen| seen.mount.as_ref().is_some_and(|top| top.id == it.id);
+    let answer = match (&seen, device) {
+        (Ok(seen), _) if is_top(seen) => seen.answer,
+        (_, None) => return Ok(Removal::Absent),
+        (Ok(Seen { mount: Some(top), .. }), Some(_)) => {
+            let place = if top.point == point { "it" } else { "a directory above it" };
+            return stays(format_args!("{} is mounted over {place}", units::text::printable(&top.fs_type)));
         }
-        _ => return Ok(Removal::Absent),
-    }
-    let is_dead = || {
-        let answer = answer_of(point)?;
-        Ok::<_, io::Error>(matches!(answer, Some(rustix::io::Errno::NOTCONN | rustix::io::Errno::CONNABORTED)))
+        (Ok(Seen { mount: None, .. }), Some(_)) => return stays(format_args!("something is mounted over it")),
+        (Err(error), Some(_)) => {
+            return stays(format_args!("its name does not lead there ({error}), whatever is mounted above it"));
+        }
     };
-    if server == Server::IsDead && !is_dead()? {
-        return Ok(Removal::Absent);
+    match (server, answer) {
+        (Server::Lives, _) | (Server::IsDead, Answer::Nobody) => {}
+        (Server::IsDead, Answer::Somebody) => return Ok(Removal::Absent),
+        (Server::IsDead, Answer::Kernel) => {
+            let text = format!(
+                "{}: whether anybody serves it is not told to this user and group; left as it is",
+                point.display()
+            );
+            return Err(io::Error::new(io::ErrorKind::PermissionDenied, text));
+        }
     }
+    // Of a number that is used again at once nothing is known afterwards.
+    let others = also_mounted(it);
     match unmount_served(point, false) {
-        Ok(()) => Ok(Removal::Gone),
+        Ok(()) => {
+            let left = mounts();
+            match others.iter().find(|other| left.contains(other)) {
+                None => Ok(Removal::Gone),
+                Some(other) => Ok(Removal::NotOurs(format!(
+                    "{}: a second mount of what was mounted on {}, which nobody serves any more; unmount it",
+                    other.point.display(),
+                    point.display()
+                ))),
+            }
+        }
         Err(error) if error.kind() == io::ErrorKind::ResourceBusy => {
             // Lazily, it would go, too.
             if let Some(below) = mounts().iter().find(|m| m.point != point && m.point.starts_with(point)) {
@@ -209,6 +280,37 @@ fn remove_served(point: &Path, fs_type: &str, device: Option<&str>, server: Serv
         }
         Err(error) => Err(io::Error::new(error.kind(), format!("{}: {error}", point.display()))),
     }
+}
+
+/// What was to be replaced is removed once the new one has its place; it gets its place back if that is empty.
+fn settle_aside(path: &Path, new: &Path, place: &Path, ino: u64) -> io::Result<Removal> {
+    let cannot = |doing: &str, error: rustix::io::Errno| {
+        io::Error::new(io::Error::from(error).kind(), format!("{}: {doing}: {error}", path.display()))
+    };
+    let stat = match fs::lstat(path) {
+        Err(rustix::io::Errno::NOENT) => return Ok(Removal::Absent),
+        other => other.map_err(|error| cannot("cannot be looked at", error))?,
+    };
+    let name = path.file_name().unwrap_or_default();
+    if stat.st_ino != ino || aside_name(name) != place.file_name() || path.parent() != place.parent() {
+        return Ok(Removal::NotOurs(format!("{}: left alone, as another has taken its name", path.display())));
+    }
+    if place.symlink_metadata().is_err_and(|error| error.kind() == io::ErrorKind::NotFound) {
+        let back = crate::output::rename_to_empty(path, place);
+        back.map_err(|error| io::Error::new(error.kind(), format!("{}: cannot be put back: {error}", path.display())))?;
+        let text = format!("{}: put back, as the run that was to replace it has ended", place.display());
+        return Ok(Removal::NotOurs(text));
+    }
+    if new.symlink_metadata().is_ok() {
+        let (path, place) = (path.display(), place.display());
+        return Ok(Removal::NotOurs(format!("{path}: was to be replaced, and is what was {place}; left as it is")));
+    }
+    let parent = path.parent().unwrap_or(Path::new("/"));
+    let parent = fs::open(parent, OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, fs::Mode::empty())
+        .map_err(|error| cannot("its directory cannot be opened", error))?;
+    remove_tree(parent.as_fd(), Path::new(name))
+        .map_err(|error| io::Error::new(error.kind(), format!("{}: cannot be removed: {error}", path.display())))?;
+    Ok(Removal::Gone)
 }
 
 fn remove_file(path: &Path, ino: Option<u64>) -> io::Result<Removal> {

@@ -52,9 +52,8 @@ pub(crate) struct Scratch {
 #[derive(Debug)]
 struct Kept {
     point: PathBuf,
-    // Dropped in this order if keeping comes to nothing.
-    mount: Entry,
-    stage: Entry,
+    /// Until it is settled that it is kept: its mount, and the directory of that.
+    entries: Option<(Entry, Entry)>,
 }
 
 impl Scratch {
@@ -106,7 +105,7 @@ impl Scratch {
         let mount = mount_of(&root);
         let described = describe(&image, &device);
         let kept = if keep {
-            Some(Kept { point, mount: mount_entry, stage: stage_entry })
+            Some(Kept { point, entries: Some((mount_entry, stage_entry)) })
         } else {
             let gone = unmount(&point, UnmountFlags::DETACH | UnmountFlags::NOFOLLOW);
             gone.map_err(|e| SetupError::from_io(&point, "detach the mount", e.into()))?;
@@ -143,20 +142,23 @@ impl Scratch {
         Origin { target, mkfs: self.mkfs.clone(), device: self.described.clone(), mount: self.mount.clone() }
     }
 
-    /// Leaves it mounted, image and all. Unmounting it later detaches the loop device.
-    pub(crate) fn keep(self) -> io::Result<()> {
-        if let Some(kept) = self.kept {
-            kept.mount.forget();
-            kept.stage.forget();
+    /// From now on it stays mounted, image and all, whatever becomes of this process. Unmounting it later detaches the
+    /// loop device.
+    pub(crate) fn stays(&mut self) {
+        if let Some((mount, stage)) = self.kept.as_mut().and_then(|kept| kept.entries.take()) {
+            mount.forget();
+            stage.forget();
         }
-        Ok(())
     }
 
     /// Lets the file system go and waits for the loop device to be free again.
     pub(crate) fn close(self) -> io::Result<()> {
         const PATIENCE: Duration = Duration::from_secs(10);
         drop(self.root);
-        let removed = self.kept.map_or(Ok(()), |kept| kept.mount.remove().and(kept.stage.remove()));
+        let removed = match self.kept.and_then(|kept| kept.entries) {
+            Some((mount, stage)) => mount.remove().and(stage.remove()),
+            None => Ok(()),
+        };
         let device = self.device.release();
         let start = Instant::now();
         while device.is_attached() {

@@ -6,6 +6,7 @@ pub mod process;
 use assert_cmd::Command;
 use std::path::{Path, PathBuf};
 use std::process::Output;
+use std::process::Stdio;
 use trace::profile::{Meta, Row, Writer, WriterOptions};
 use trace::{Batch, OfdId, Op, Snapshot, flag};
 
@@ -156,3 +157,29 @@ macro_rules! with_each_tracer {
 }
 #[allow(unused_imports)]
 pub(crate) use with_each_tracer;
+
+/// Runs a script in a directory, with mounts and a list of the clean-up of its own: others would be told of what is in
+/// theirs, too.
+#[track_caller]
+pub fn apart(directory: &Path, script: &str) {
+    let script = format!("mkdir -p /run/fsage && mount -t tmpfs list /run/fsage || exit 9\n{script}\nexit 0");
+    let mut command = testkit::process::with_default_signals("unshare");
+    command.args(["-m", "sh", "-c", &script, "sh", env!("CARGO_BIN_EXE_fsage")]).current_dir(directory);
+    let output = command.stdin(Stdio::null()).output().expect("unshare runs");
+    println!("{}", String::from_utf8_lossy(&output.stdout));
+    succeeds(&output);
+}
+
+/// Unmounts with `fsage umount`. "In use" is asked again: what this process has open, its other threads' children have
+/// open too, from fork(2) to execve(2).
+#[track_caller]
+pub fn umount(directory: &Path, args: &[&str]) -> Output {
+    let mut output = None;
+    process::until("it is not in use", || {
+        let said = run(directory, &[&["umount"], args].concat());
+        let is_free = !stderr(&said).contains("is in use");
+        output = Some(said);
+        is_free
+    });
+    output.expect("it has run")
+}

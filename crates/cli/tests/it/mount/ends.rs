@@ -295,11 +295,11 @@ fn an_image_that_cannot_be_written_stays_as_a_crash_leaves_it() {
                         _ => {}
                     }
                 }
-                let refused = run(place.at(), &["umount", "mnt"]);
+                let refused = common::umount(place.at(), &["mnt"]);
                 assert_eq!(common::code(&refused), 3, "{what}: {}", common::stderr(&refused));
                 assert!(place.is_mounted() && common::stderr(&refused).contains("--force"), "{what}");
                 assert!(fs::write(place.mnt().join("late"), "late").is_err(), "{what}");
-                succeeds(&run(place.at(), &["umount", "--force", "mnt"]));
+                succeeds(&common::umount(place.at(), &["--force", "mnt"]));
                 let said = fs::read_to_string(place.at().join("log")).unwrap();
                 assert!(said.contains("small/disk.img: cannot write"), "{what}: {said}");
             }
@@ -375,7 +375,7 @@ impl Place {
             .filter(|&n| fs::read(below.join(format!("f{n}"))).unwrap_or_default() != bytes_of(n, 50_000))
             .collect();
         let is_removed = !below.join("f4").exists();
-        let unmounted = run(self.at(), &["umount", "mnt"]);
+        let unmounted = common::umount(self.at(), &["mnt"]);
         match (unmounted.status.success(), missing.is_empty() && is_removed) {
             (true, true) => Ok(()),
             (true, false) => Err(format!("not there: {missing:?}; f4 removed: {is_removed}")),
