@@ -3,7 +3,6 @@
 //! 0 done · 1 a comparison or check failed · 2 usage · 3 environment (no root, missing tool, no space) · 4 bad input
 //! file · 130 interrupted, 143 by SIGTERM.
 
-use crate::progress;
 use fault::{Fault, Kind};
 use std::error::Error;
 use std::fmt;
@@ -132,7 +131,7 @@ pub fn usage_of(error: &clap::Error) -> ! {
     std::process::exit(error.exit_code())
 }
 
-/// Prints a failure with its causes, each once, and gives its exit code.
+/// Prints a failure with its causes, each once, and gives its exit code. Nobody who does not read holds that up.
 pub fn report(failure: &Failure) -> ExitCode {
     // A signal that ended the work matters more than the call it happened to interrupt.
     if let Some(code) = posix::interrupt::exit_code() {
@@ -145,11 +144,10 @@ pub fn report(failure: &Failure) -> ExitCode {
         }
         return ExitCode::from(code);
     }
-    progress::say(&failure.to_string());
-    code(failure.kind)
+    tell(failure)
 }
 
-/// The same whether a signal came or not, for what ends by signals; nobody who does not read holds it up.
+/// The same whether a signal came or not, for what ends by signals.
 pub fn tell(failure: &Failure) -> ExitCode {
     posix::notice::tell(&failure.to_string());
     code(failure.kind)

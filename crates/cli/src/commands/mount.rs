@@ -6,12 +6,15 @@ use crate::values;
 use fault::Kind;
 use fuse::{Access, Events, MountOptions, Source};
 use lab::Spec;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
 use std::cell::Cell;
 use std::fs::OpenOptions;
-use std::io::{self, BufRead as _, BufReader, Read as _, Write as _};
+use std::io::{self, Write as _};
+use std::os::fd::{AsFd as _, OwnedFd};
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
-use std::process::{Command, ExitCode, Stdio};
+use std::process::{Child, Command, ExitCode, ExitStatus, Stdio};
 
 /// Mount an FFS or LFS image, or a laboratory's file system, on a directory.
 ///
@@ -92,20 +95,53 @@ pub fn run(args: Args) -> failure::Result<ExitCode> {
         ordered: args.ordered,
         snapshot: args.snapshot,
     };
-    let is_abandoned = Cell::new(false);
+    let caller = Cell::new(Caller::LetGo);
     let mut ready = || {
         if args.tell_ready {
             // Whoever called may have ended: then it was not to be mounted.
             let said = writeln!(io::stdout(), "{READY}").and_then(|()| io::stdout().flush());
-            let is_heard = said.and_then(|()| io::stdin().read_exact(&mut [0]));
-            is_abandoned.set(is_heard.is_err());
+            caller.set(if said.is_ok() { Caller::Asked } else { Caller::Gone });
         }
     };
-    let mut stop = || posix::interrupt::requested() || is_abandoned.get();
+    let mut stop = || {
+        if caller.get() == Caller::Asked {
+            caller.set(answer());
+        }
+        posix::interrupt::requested() || caller.get() == Caller::Gone
+    };
     let events = Events { ready: &mut ready, stop: &mut stop, tell: posix::notice::tell };
     let Err(error) = fuse::mount(&source, &args.directory, &options, events) else { return Ok(ExitCode::SUCCESS) };
     // A signal is how this ends: it excuses nothing.
     Ok(failure::tell(&error.into()))
+}
+
+/// Whoever has started this process in the background, once it is mounted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Caller {
+    /// Has let it go; or there is none.
+    LetGo,
+    /// Has been told, and has not answered yet.
+    Asked,
+    /// Has ended before it knew: then it does not stay mounted.
+    Gone,
+}
+
+/// What is there at once, and no waiting.
+const AT_ONCE: Timespec = Timespec { tv_sec: 0, tv_nsec: 0 };
+
+/// What the caller has answered so far. It is not waited for: it may have been stopped (Ctrl-Z), and meanwhile others
+/// use the mount, whose server writes back and hears signals.
+fn answer() -> Caller {
+    let stdin = rustix::stdio::stdin();
+    match poll(&mut [PollFd::from_borrowed_fd(stdin, PollFlags::IN)], Some(&AT_ONCE)) {
+        Ok(1..) => {}
+        Ok(0) | Err(_) => return Caller::Asked,
+    }
+    match rustix::io::read(stdin, &mut [0]) {
+        Ok(1..) => Caller::LetGo,
+        Err(Errno::INTR | Errno::AGAIN) => Caller::Asked,
+        Ok(0) | Err(_) => Caller::Gone,
+    }
 }
 
 /// Less than this, and a log has no room for a segment.
@@ -156,30 +192,122 @@ fn in_background(args: &Args) -> failure::Result<ExitCode> {
         }
     }
     // It hears of our end, however we end, and does not stay mounted. If we are only asked to end, that is over then.
-    let _only_asked = posix::interrupt::only_asked();
+    let only_asked = posix::interrupt::only_asked();
     let mut child = command.spawn().context("cannot start a process in the background")?;
     let hears = child.stdin.take();
-    let mut line = String::new();
-    if let Some(stdout) = child.stdout.take() {
-        BufReader::new(stdout).read_line(&mut line).context("cannot read what the process in the background says")?;
-    }
-    if line.trim_end() == READY && !posix::interrupt::requested() {
+    let mut server = Server::new(child);
+    server.hear_line().context("cannot read what the process in the background says")?;
+    if server.stdout.bytes.trim_ascii_end() == READY.as_bytes() && !posix::interrupt::requested() {
         // Whoever has ended hears nothing.
         let _ = hears.map_or(Ok(()), |mut hears| hears.write_all(&[1]));
         return Ok(ExitCode::SUCCESS);
     }
     drop(hears);
-    let status = child.wait().context("cannot wait for the process in the background")?;
-    posix::interrupt::check()?;
-    let mut said = Vec::new();
-    match (child.stderr.take(), &args.log) {
-        (Some(mut stderr), _) => {
-            stderr.read_to_end(&mut said).context("cannot read what the process in the background says")?;
-        }
-        (None, Some(log)) => said = format!("fsage: nothing is mounted; see {}\n", crate::output::shown(log)).into(),
-        (None, None) => {}
+    let status = server.hear_all().context("cannot wait for the process in the background")?;
+    // All of ours is done: what is left is to say so.
+    drop(only_asked);
+    pass_on(&server.stderr.bytes);
+    let mut became = match status.code() {
+        Some(_) => "nothing is mounted".to_owned(),
+        None => "the process in the background was killed; what it may have mounted goes with the next run of fsage"
+            .to_owned(),
+    };
+    if let Some(log) = &args.log {
+        became.push_str(&format!("; see {}", crate::output::shown(log)));
     }
-    io::stderr().write_all(&said).context("cannot pass on what it said")?;
+    if posix::interrupt::requested() {
+        return Err(failure::Failure::new(Kind::Interrupted, format!("interrupted; {became}")));
+    }
+    // Otherwise it has said itself what is wrong.
+    if args.log.is_some() || status.code().is_none() {
+        posix::notice::tell(&became);
+    }
     let code = status.code().and_then(|code| u8::try_from(code).ok());
     Ok(code.map_or_else(|| failure::code(Kind::Environment), ExitCode::from))
+}
+
+/// Passes on what a process of ours has said, to whoever reads it: nobody who does not holds us up.
+fn pass_on(said: &[u8]) {
+    for line in String::from_utf8_lossy(said).lines() {
+        posix::notice::tell(line.strip_prefix("fsage: ").unwrap_or(line));
+    }
+}
+
+/// What came through a pipe so far.
+struct Piped {
+    /// `None` once its other end is closed.
+    pipe: Option<OwnedFd>,
+    bytes: Vec<u8>,
+}
+
+impl Piped {
+    fn new(pipe: Option<impl Into<OwnedFd>>) -> Piped {
+        Piped { pipe: pipe.map(Into::into), bytes: Vec::new() }
+    }
+
+    /// Takes what is there.
+    fn take(&mut self) -> io::Result<()> {
+        let Some(pipe) = &self.pipe else { return Ok(()) };
+        let mut bytes = [0; 4096];
+        match rustix::io::retry_on_intr(|| rustix::io::read(pipe, &mut bytes))? {
+            0 => self.pipe = None,
+            n => self.bytes.extend(bytes.iter().take(n)),
+        }
+        Ok(())
+    }
+}
+
+/// The process in the background, until it can be used or has ended. What it says is taken as it comes, whatever it is
+/// waited for: it must not wait for us in turn, with a full pipe.
+struct Server {
+    child: Child,
+    stdout: Piped,
+    stderr: Piped,
+}
+
+impl Server {
+    fn new(mut child: Child) -> Server {
+        let (stdout, stderr) = (Piped::new(child.stdout.take()), Piped::new(child.stderr.take()));
+        Server { child, stdout, stderr }
+    }
+
+    /// Waits until it has said that it can be used, or never will.
+    fn hear_line(&mut self) -> io::Result<()> {
+        while self.stdout.pipe.is_some() && !self.stdout.bytes.contains(&b'\n') {
+            self.hear(None)?;
+        }
+        Ok(())
+    }
+
+    /// Waits for its end.
+    fn hear_all(&mut self) -> io::Result<ExitStatus> {
+        const TICK: Timespec = Timespec { tv_sec: 0, tv_nsec: 20_000_000 };
+        let status = loop {
+            match self.child.try_wait()? {
+                Some(status) => break status,
+                None => self.hear(Some(&TICK))?,
+            };
+        };
+        // Not until the pipe is closed: what it has started may have it as well, and outlive it.
+        while self.hear(Some(&AT_ONCE))? {}
+        Ok(status)
+    }
+
+    /// Takes what comes within a time; `false`: nothing.
+    fn hear(&mut self, patience: Option<&Timespec>) -> io::Result<bool> {
+        let mut open: Vec<&mut Piped> =
+            [&mut self.stdout, &mut self.stderr].into_iter().filter(|piped| piped.pipe.is_some()).collect();
+        let mut asked: Vec<PollFd<'_>> = open
+            .iter()
+            .filter_map(|piped| Some(PollFd::from_borrowed_fd(piped.pipe.as_ref()?.as_fd(), PollFlags::IN)))
+            .collect();
+        rustix::io::retry_on_intr(|| poll(&mut asked, patience))?;
+        let comes: Vec<bool> = asked.iter().map(|asked| !asked.revents().is_empty()).collect();
+        for (piped, comes) in open.iter_mut().zip(&comes) {
+            if *comes {
+                piped.take()?;
+            }
+        }
+        Ok(comes.contains(&true))
+    }
 }

@@ -1,7 +1,11 @@
 //! `fsage umount DIR`.
 
 use crate::failure;
-use std::path::PathBuf;
+use crate::output::shown;
+use fault::Kind;
+use fuse::MountError;
+use std::io;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 /// Unmount what `fsage mount` has mounted, and wait until the image is whole.
@@ -25,9 +29,29 @@ pub struct Args {
 
 /// Unmounts.
 pub fn run(args: Args) -> failure::Result<ExitCode> {
-    if let Some(other) = fuse::umount(&args.directory, args.force, &mut || !posix::interrupt::requested())? {
-        posix::notice::tell(&format!("still mounted on {}, and served there", other.display()));
+    let done = fuse::umount(&args.directory, args.force, &mut || !posix::interrupt::requested());
+    if posix::interrupt::requested() {
+        let became = became(&args.directory, done);
+        return Err(failure::Failure::new(Kind::Interrupted, format!("interrupted; {became}")));
     }
-    posix::interrupt::check()?;
+    if let Some(other) = done? {
+        posix::notice::tell(&format!("still mounted on {}, and served there", shown(&other)));
+    }
     Ok(ExitCode::SUCCESS)
+}
+
+/// How far it has come when a signal ends it.
+fn became(directory: &Path, done: Result<Option<PathBuf>, MountError>) -> String {
+    let directory = shown(directory);
+    match done {
+        Ok(_) => format!("{directory} is unmounted"),
+        // Only what serves it was still waited for, and that goes on.
+        Err(MountError::InUse { path }) => {
+            format!("{directory} is unmounted; {} is in use until the rest of it is written", shown(&path))
+        }
+        Err(MountError::Unwritten { source, .. }) if source.kind() == io::ErrorKind::Interrupted => {
+            format!("{directory} is still mounted")
+        }
+        Err(error) => error.to_string(),
+    }
 }

@@ -4,6 +4,7 @@
 //! validation/mount.sh does more of the same, with suites of others, for longer.
 
 mod ends;
+mod server;
 
 use crate::common;
 use crate::common::process::{Running, until};
