@@ -89,8 +89,8 @@ fn unused_image(directory: &Path, target: &str) -> PathBuf {
     (1..u32::MAX).map(named).find(|path| path.symlink_metadata().is_err()).unwrap_or_else(|| named(u32::MAX))
 }
 
-/// Removes what runs that were killed have left, and says so. Each command begins with it: nobody who does not read keeps
-/// one from beginning.
+/// Removes what runs that were killed have left, and says so. Each command begins with it: nobody who does not read
+/// keeps one from beginning.
 pub fn sweep() {
     let report = posix::cleanup::sweep();
     for line in report.removed.iter().chain(&report.troubles) {

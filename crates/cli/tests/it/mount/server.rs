@@ -3,7 +3,7 @@
 
 use super::{Place, bytes_of};
 use crate::common::process::{Running, status_field, until};
-use crate::common::{code, fails, run, stderr, succeeds};
+use crate::common::{fails, run, stderr, succeeds};
 use std::fs;
 use std::io::{BufRead as _, BufReader, PipeReader, PipeWriter, Write as _};
 use std::path::Path;
@@ -256,18 +256,18 @@ fn a_mount_whose_server_is_killed_says_so() {
     if !need(Need::Fuse) {
         return;
     }
-    let place = small();
+    // Nothing that others would find to sweep.
+    let d = tempfile::tempdir().unwrap();
+    fs::write(d.path().join("text"), "no file system").unwrap();
+    fs::create_dir(d.path().join("mnt")).unwrap();
     let is_tested = (0..50).any(|_| {
-        let mount = Running::start(&mut fsage(place.at(), &["mount", "disk.img", "mnt"]));
+        let mount = Running::start(&mut fsage(d.path(), &["mount", "text", "mnt"]));
         if let Some(server) = child_of(&mount) {
+            // It may have ended by itself.
             let _ = Command::new("kill").args(["-s", "KILL", &server.to_string()]).stderr(Stdio::null()).status();
         }
         let output = mount.output();
-        if output.status.success() {
-            // It was quicker.
-            let _ = Command::new("umount").arg("-l").arg(place.mnt()).status();
-            let repaired = run(place.at(), &["fsck", "disk.img", "--repair", "--in-place"]);
-            assert!([0, 1].contains(&code(&repaired)), "{}", stderr(&repaired));
+        if output.status.code() == Some(4) {
             return false;
         }
         fails(&output, 3, &["fsage: the process in the background was killed; "]);
