@@ -69,6 +69,7 @@ pub mod output;
 mod process;
 pub mod raw_disk;
 mod remove;
+mod rename;
 mod scratch;
 mod setup;
 mod site;

@@ -77,7 +77,7 @@ impl Output {
     /// # Errors
     /// Something is there (`AlreadyExists`), or those of renameat2(2); the file is removed.
     pub fn finish_new(self) -> io::Result<()> {
-        self.finish_by(rename_to_empty)
+        self.finish_by(crate::rename::rename_to_empty)
     }
 
     fn finish_by(mut self, rename: impl FnOnce(&Path, &Path) -> io::Result<()>) -> io::Result<()> {
@@ -125,23 +125,6 @@ pub fn write_durably(place: &Path, bytes: &[u8]) -> io::Result<()> {
     file.write_all(bytes)?;
     file.sync_all()?;
     output.finish()
-}
-
-/// Renames where nothing has the name.
-///
-/// # Errors
-/// Something has it (`AlreadyExists`), or those of renameat2(2).
-pub(crate) fn rename_to_empty(from: &Path, to: &Path) -> io::Result<()> {
-    use rustix::fs::{CWD, RenameFlags, renameat_with};
-    use rustix::io::Errno;
-    match renameat_with(CWD, from, CWD, to, RenameFlags::NOREPLACE) {
-        // A file system that knows no flags, or a system that knows no such call.
-        Err(Errno::INVAL | Errno::NOSYS) => match to.symlink_metadata() {
-            Ok(_) => Err(Errno::EXIST.into()),
-            Err(_) => std::fs::rename(from, to),
-        },
-        renamed => Ok(renamed?),
-    }
 }
 
 #[cfg(test)]

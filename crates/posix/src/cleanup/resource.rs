@@ -296,7 +296,7 @@ fn settle_aside(path: &Path, new: &Path, place: &Path, ino: u64) -> io::Result<R
         return Ok(Removal::NotOurs(format!("{}: left alone, as another has taken its name", path.display())));
     }
     if place.symlink_metadata().is_err_and(|error| error.kind() == io::ErrorKind::NotFound) {
-        let back = crate::output::rename_to_empty(path, place);
+        let back = crate::rename::rename_to_empty(path, place);
         back.map_err(|error| io::Error::new(error.kind(), format!("{}: cannot be put back: {error}", path.display())))?;
         let text = format!("{}: put back, as the run that was to replace it has ended", place.display());
         return Ok(Removal::NotOurs(text));
