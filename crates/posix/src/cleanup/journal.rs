@@ -91,8 +91,6 @@ pub fn sweep() -> SweepReport {
                 "{directory}: another run has been sweeping there for {seconds} s; what killed runs have left stays \
                  until a later run"
             ));
-        }
-        if begun.elapsed() > SWEEPS_WITHIN || crate::interrupt::requested() {
             return report;
         }
         std::thread::sleep(Duration::from_millis(5));
