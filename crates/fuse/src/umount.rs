@@ -38,8 +38,9 @@ pub fn umount(on: &Path, force: bool, go_on: &mut dyn FnMut() -> bool) -> Result
         std::io::ErrorKind::ResourceBusy => MountError::Busy { path: on.clone() },
         _ => MountError::Io { path: on.clone(), doing: "unmount it", source },
     })?;
-    // Its server goes on as long as it is mounted anywhere.
-    if let Some(other) = others.into_iter().next() {
+    // Its server goes on as long as it is mounted anywhere. Where mounts are shared, several have gone at once.
+    let left = posix::cleanup::also_mounted(&mount);
+    if let Some(other) = others.into_iter().find(|other| left.contains(other)) {
         return Ok(Some(other.point));
     }
     // Nothing is written back of what was only read, and others may still read it: one of its locks goes.

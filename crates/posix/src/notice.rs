@@ -9,6 +9,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 /// How long whoever reads is waited for, each time that something has been read.
 const PATIENCE: Timespec = Timespec { tv_sec: 1, tv_nsec: 0 };
+/// How often, for one piece: others may wait for us.
+const WAITS_MAX: usize = 10;
 const NONE: Timespec = Timespec { tv_sec: 0, tv_nsec: 0 };
 /// A pipe or terminal that has room has room for so much (PIPE_BUF of POSIX).
 const PIECE_BYTES: usize = 512;
@@ -56,7 +58,7 @@ fn unread_bytes(pipe: BorrowedFd<'_>) -> u64 {
 /// as somebody reads, be it byte by byte, it is waited for.
 fn has_room(to: BorrowedFd<'_>, patience: &Timespec) -> bool {
     let mut before = unread_bytes(to);
-    loop {
+    for _ in 0..WAITS_MAX {
         let mut room = [PollFd::from_borrowed_fd(to, PollFlags::OUT)];
         match poll(&mut room, Some(patience)) {
             Ok(1..) => return room[0].revents().contains(PollFlags::OUT),
@@ -72,6 +74,7 @@ fn has_room(to: BorrowedFd<'_>, patience: &Timespec) -> bool {
             Err(_) => return false,
         }
     }
+    false
 }
 
 #[cfg(test)]

@@ -35,7 +35,7 @@ pub fn run(args: Args) -> failure::Result<ExitCode> {
         return Err(failure::Failure::new(Kind::Interrupted, format!("interrupted; {became}")));
     }
     if let Some(other) = done? {
-        posix::notice::tell(&format!("still mounted on {}, and served there", shown(&other)));
+        posix::notice::tell(&format!("still mounted on {}", shown(&other)));
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -44,7 +44,8 @@ pub fn run(args: Args) -> failure::Result<ExitCode> {
 fn became(directory: &Path, done: Result<Option<PathBuf>, MountError>) -> String {
     let directory = shown(directory);
     match done {
-        Ok(_) => format!("{directory} is unmounted"),
+        Ok(None) => format!("{directory} is unmounted"),
+        Ok(Some(other)) => format!("{directory} is unmounted, and {} is not", shown(&other)),
         // Only what serves it was still waited for, and that goes on.
         Err(MountError::InUse { path }) => {
             format!("{directory} is unmounted; {} is in use until the rest of it is written", shown(&path))

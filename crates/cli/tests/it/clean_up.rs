@@ -337,11 +337,11 @@ fn a_server_that_is_stopped_holds_no_run_up() {
     }
     let d = tempfile::tempdir().expect("a directory");
     let script = r#"
-        "$1" mkfs ffs a.img --size 128M && mkdir mnt || exit 10
+        "$1" mkfs ffs a.img --size 128M && mkdir mnt && ln -s mnt link || exit 10
         "$1" mount --foreground a.img mnt & server=$!
-        until mountpoint -q mnt; do sleep 0.05; done
+        until mountpoint -q mnt; do kill -0 $server || exit 9; sleep 0.05; done
         for round in $(seq 50); do
-            "$1" mkfs ffs mnt/x.img --size 64M & run=$!
+            "$1" mkfs ffs link/x.img --size 64M & run=$!
             until ls -A mnt | grep -q x.img; do :; done
             kill -KILL $run; wait $run
             ls -A mnt | grep -q 'x.img.*tmp' && break

@@ -5,8 +5,9 @@ use super::list::Entry;
 use super::lock::{Locking, lock};
 use super::making::{self, Making};
 use super::names::{GROWING, growing_name, name_aside, unguessable};
-use super::resource::{Removal, Resource};
-use crate::remove::{open_dir, remove_tree};
+use super::removal::Removal;
+use super::resource::{Resource, remove_replaced};
+use crate::remove::open_dir;
 use crate::rename::rename_to_empty;
 use rustix::fs::{self, OFlags};
 use std::ffi::{CString, OsStr};
@@ -94,21 +95,13 @@ impl Growing {
                 let replaced = replace_in_steps(&self.path, place, &making)?;
                 entry.forget();
                 drop(making);
-                told(replaced.remove());
+                told(replaced.remove_by(|aside| remove_replaced(aside.path()).map(|()| Removal::Gone)));
                 return Ok(());
             }
             Err(error) => return Err(error.into()),
         }
         drop(making);
-        told(entry.remove_by(|_| {
-            // Whosever it was: it was to be replaced.
-            let parent = self.path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
-            let parent = fs::open(parent, OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, fs::Mode::empty())?;
-            remove_tree(parent.as_fd(), Path::new(self.path.file_name().unwrap_or_default())).map_err(|error| {
-                io::Error::new(error.kind(), format!("{}: cannot be removed: {error}", self.path.display()))
-            })?;
-            Ok(Removal::Gone)
-        }));
+        told(entry.remove_by(|_| remove_replaced(&self.path).map(|()| Removal::Gone)));
         Ok(())
     }
 }
@@ -156,19 +149,23 @@ fn told(removed: io::Result<()>) {
 fn replace_in_steps(new: &Path, place: &Path, making: &Making) -> io::Result<Entry> {
     let place = std::path::absolute(place)?;
     let path = place.with_file_name(name_aside(place.file_name().unwrap_or_default())?);
-    let ino = fs::lstat(&place)?.st_ino;
-    let aside = Resource::Aside { path: path.clone(), new: std::path::absolute(new)?, place: place.clone(), ino };
+    let aside = Resource::Aside { path: path.clone(), place: place.clone(), new_ino: fs::lstat(new)?.st_ino };
     let entry = Entry::new(making, aside);
     if let Err(error) = std::fs::rename(&place, &path) {
         entry.forget();
         return Err(error);
     }
     let Err(error) = std::fs::rename(new, &place) else { return Ok(entry) };
-    let back = std::fs::rename(&path, &place);
-    entry.forget();
-    match back {
-        Ok(()) => Err(error),
-        Err(back) => Err(io::Error::other(format!("{error}; what was there is {} now ({back})", path.display()))),
+    match std::fs::rename(&path, &place) {
+        Ok(()) => {
+            entry.forget();
+            Err(error)
+        }
+        Err(back) => {
+            // It stays in the journal, for the next run.
+            std::mem::forget(entry);
+            Err(io::Error::other(format!("{error}; what was there is {} now ({back})", path.display())))
+        }
     }
 }
 
@@ -259,7 +256,7 @@ mod tests {
         let in_steps = || replace_in_steps(&new, &place, &making::begin());
         let replaced = in_steps().expect("replaced");
         assert_eq!(read(&place), "new");
-        replaced.remove().expect("removed");
+        replaced.remove().expect("removed by its number");
         assert_eq!(std::fs::read_dir(dir.path()).expect("there").count(), 1);
         let error = in_steps().expect_err("no new one");
         assert_eq!(error.kind(), io::ErrorKind::NotFound);

@@ -6,7 +6,8 @@
 
 use super::lock::{Locking, lock_directory};
 use super::names::unguessable;
-use super::resource::{Removal, Resource};
+use super::removal::Removal;
+use super::resource::Resource;
 use rustix::fs::{FlockOperation, OFlags};
 use serde::{Deserialize, Serialize};
 use std::io::{self, Write};
@@ -88,7 +89,7 @@ pub fn sweep() -> SweepReport {
         if begun.elapsed() > SWEEPS_WITHIN {
             let (directory, seconds) = (directory.display(), SWEEPS_WITHIN.as_secs());
             report.troubles.push(format!(
-                "{directory}: another run has been sweeping there for {seconds} s; what killed runs have left stays \
+                "{directory}: other runs have been sweeping there for {seconds} s; what killed runs have left stays \
                  until a later run"
             ));
             return report;

@@ -3,7 +3,8 @@
 use super::journal;
 use super::kept;
 use super::making::{self, Making, stand_aside};
-use super::resource::{Removal, Resource};
+use super::removal::Removal;
+use super::resource::Resource;
 use crate::mounts::MountEntry;
 use std::io;
 use std::os::fd::OwnedFd;

@@ -21,8 +21,10 @@ mod lock;
 mod making;
 mod names;
 mod path_text;
+mod removal;
 mod resource;
 mod served;
+mod unmount;
 
 pub use directories::Temporary;
 pub(crate) use directories::private_directory;
@@ -36,5 +38,5 @@ pub use making::stand_aside;
 pub use names::unguessable;
 pub(crate) use names::{is_private_name, private_name};
 pub(crate) use resource::Resource;
-pub use resource::{also_mounted, served_at, unmount_served};
 pub use served::Served;
+pub use unmount::{also_mounted, served_at, unmount_served};

@@ -146,8 +146,9 @@ impl Scratch {
     /// loop device.
     pub(crate) fn stays(&mut self) {
         if let Some((mount, stage)) = self.kept.as_mut().and_then(|kept| kept.entries.take()) {
-            mount.forget();
+            // Killed in between, it is unmounted and whole.
             stage.forget();
+            mount.forget();
         }
     }
 

@@ -158,13 +158,15 @@ macro_rules! with_each_tracer {
 #[allow(unused_imports)]
 pub(crate) use with_each_tracer;
 
-/// Runs a script in a directory, with mounts and a list of the clean-up of its own: others would be told of what is in
-/// theirs, too.
+/// Runs a script in a directory, with processes, mounts and a list of the clean-up of its own: others would be told of
+/// what is in theirs, too.
 #[track_caller]
 pub fn apart(directory: &Path, script: &str) {
     let script = format!("mkdir -p /run/fsage && mount -t tmpfs list /run/fsage || exit 9\n{script}\nexit 0");
     let mut command = testkit::process::with_default_signals("unshare");
-    command.args(["-m", "sh", "-c", &script, "sh", env!("CARGO_BIN_EXE_fsage")]).current_dir(directory);
+    // Whatever it started ends with it.
+    command.args(["--mount", "--pid", "--fork", "--kill-child", "--mount-proc", "sh", "-c", &script, "sh"]);
+    command.arg(env!("CARGO_BIN_EXE_fsage")).current_dir(directory);
     let output = command.stdin(Stdio::null()).output().expect("unshare runs");
     println!("{}", String::from_utf8_lossy(&output.stdout));
     succeeds(&output);

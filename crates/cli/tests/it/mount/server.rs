@@ -94,8 +94,12 @@ fn a_server_may_say_more_than_a_pipe_holds_before_it_has_mounted() {
         "$1" mkfs ffs disk.img --size 8M && mkdir mnt && echo none >text || exit 10
         name=$(printf 'x%.0s' $(seq 200))
         for n in $(seq 400); do echo none >/run/fsage/$n-$name.json; done
-        timeout -s KILL 200 "$1" mount text mnt 2>said </dev/null; [ $? = 4 ] || exit 11
-        [ "$(grep -c '^fsage: .*remove it by hand$' said)" = 800 ] || exit 12
+        # Where others have the processors, the caller may not read for a second: that is taken for nobody.
+        for round in $(seq 20); do
+            timeout -s KILL 200 "$1" mount text mnt 2>said </dev/null; [ $? = 4 ] || exit 11
+            [ "$(grep -c '^fsage: .*remove it by hand$' said)" = 800 ] && break
+            [ $round != 20 ] || exit 12
+        done
         tail -n 1 said | grep -q "^fsage: $PWD/text: no UFS1" || exit 13
         timeout -s KILL 200 "$1" mount disk.img mnt 2>said </dev/null || exit 14
         mountpoint -q mnt || exit 15
