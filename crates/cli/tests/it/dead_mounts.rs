@@ -175,6 +175,24 @@ fn a_mount_that_goes_with_another_is_not_said_to_be_there() {
     );
 }
 
+/// A server that was to end asked itself whether it answers, which it does not while it writes back: its mount stayed.
+#[test]
+fn a_server_that_writes_back_takes_its_mount_along() {
+    if !need(Need::Tool(Tool::Strace)) {
+        return;
+    }
+    with_a_mount(
+        r#"
+        slow="-e trace=fsync,fdatasync -e inject=fsync,fdatasync:delay_enter=5000000"
+        { strace -f -qq -o trace $slow "$FSAGE" mount --foreground disk.img mnt >list 2>said & tracer=$!; }
+        until mountpoint -q mnt; do kill -0 $tracer || break; sleep 0.05; done
+        echo precious >mnt/precious && { sync mnt & synced=$!; } && sleep 0.1
+        pkill -TERM -f "^$FSAGE mount" && wait $tracer && wait $synced
+        ! on mnt && ! grep "gives no answer" said && "$FSAGE" fsck disk.img >list
+        "#,
+    );
+}
+
 /// Unmounting returned before the last was written, where the image had another name by then.
 #[test]
 fn an_image_that_was_renamed_is_not_said_to_be_written() {
@@ -194,7 +212,7 @@ fn a_sweep_that_does_not_end_holds_no_run_up() {
     with_a_mount(
         r#"
         mkfifo held && { flock /run/fsage sh -c 'echo >held; exec sleep 600' & holder=$!; read x <held; }
-        timeout -s KILL 120 "$FSAGE" drive list >list 2>err && grep -q 'another run has been sweeping' err
+        timeout -s KILL 120 "$FSAGE" drive list >list 2>err && grep -q 'other runs have been sweeping' err
         pkill -P $holder; wait $holder; true
         "#,
     );

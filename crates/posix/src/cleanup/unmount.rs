@@ -72,8 +72,8 @@ enum Answer {
     Kernel,
 }
 
-/// Does something with what a path leads to, opened as a name only (O_PATH), which asks no server that is mounted there;
-/// the inner error: it leads nowhere.
+/// Does something with what a path leads to, opened as a name only (O_PATH), which asks no server that is mounted
+/// there; the inner error: it leads nowhere.
 ///
 /// # Errors
 /// No answer comes in time.
