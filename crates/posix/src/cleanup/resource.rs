@@ -83,7 +83,7 @@ impl Resource {
         match self {
             Resource::Directory { path, ino } => remove_private(path, *ino),
             Resource::File { path, ino } => remove_file(path, *ino),
-            Resource::Aside { path, place, new_ino, .. } => settle_aside(path, place, *new_ino),
+            Resource::Aside { path, place, new_ino } => settle_aside(path, place, *new_ino),
             Resource::Mount { point } => unmount_ours(point),
             Resource::Served { point, fs_type, device: Some(device) } => {
                 remove_served(point, fs_type, Some(device), Server::Lives)
@@ -118,7 +118,8 @@ fn settle_aside(path: &Path, place: &Path, new_ino: u64) -> io::Result<Removal> 
     }
     match path.symlink_metadata() {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Removal::Absent),
-        other => drop(other.map_err(|error| cannot("cannot be looked at", error))?),
+        Err(error) => return Err(cannot("cannot be looked at", error)),
+        Ok(_) => {}
     }
     match place.symlink_metadata() {
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
