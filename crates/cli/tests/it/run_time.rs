@@ -149,7 +149,9 @@ fn processes_that_compute_at_once_share_the_processors() {
     // follow one another on four processors would have three times the longest.
     let at_most = |together: f64| 1.25 * (together + beside);
     assert!(one <= at_most(sum) && four <= at_most(longest), "{beside} beside them: {times}");
-    assert!(four <= two && two < one && four < sum, "{times}");
+    // Whatever else it takes, what two of three compute on one processor they compute beside the third on four.
+    let saves = (sum - longest) / 2.0;
+    assert!(four <= two && two < one && four + saves < one, "{times}");
     let none = run(d.path(), &["predict", "w.workload", "one.system", "--processors", "0"]);
     assert_eq!(code(&none), 2);
 }
