@@ -55,7 +55,7 @@ fn unread_bytes(pipe: BorrowedFd<'_>) -> u64 {
 }
 
 /// Whether there is room for a piece in time. A pipe has room again only once a whole page of it has been read: as long
-/// as somebody reads, be it byte by byte, it is waited for.
+/// as somebody reads, be it byte by byte, it is waited for, a few times.
 fn has_room(to: BorrowedFd<'_>, patience: &Timespec) -> bool {
     let mut before = unread_bytes(to);
     for _ in 0..WAITS_MAX {

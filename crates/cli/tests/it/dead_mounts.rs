@@ -34,50 +34,32 @@ fn with_a_mount(script: &str) {
 /// What is below another's mount was forgotten, and stayed when that went.
 #[test]
 fn a_mount_below_anothers_goes_with_the_next_run() {
-    if !need(Need::Fuse) || !need(Need::Mount) {
-        return;
-    }
-    let d = tempfile::tempdir().expect("a directory");
-    let script = r#"
-        "$1" mkfs ffs disk.img --size 8M && mkdir mnt || exit 10
-        "$1" mount --foreground disk.img mnt 2>said & server=$!
-        until mountpoint -q mnt; do kill -0 $server || exit 9; sleep 0.05; done
-        mount -t tmpfs over mnt && echo precious >mnt/precious || exit 11
-        kill -TERM $server; wait $server || exit 12
-        grep 'tmpfs is mounted over it' said || exit 13
-        "$1" drive list >list || exit 14
-        [ "$(cat mnt/precious)" = precious ] || exit 15
-        umount mnt || exit 16
-        grep "$PWD/mnt fuse.fsage" /proc/self/mounts || exit 17
-        "$1" drive list >list || exit 18
-        grep "$PWD/mnt " /proc/self/mounts && exit 19
-        "$1" fsck disk.img || exit 20
-    "#;
-    apart(d.path(), script);
+    with_a_mount(
+        r#"
+        mounted mnt && mount -t tmpfs over mnt && echo precious >mnt/precious
+        kill -TERM $server; wait $server
+        grep -q 'tmpfs is mounted over it' said
+        "$FSAGE" drive list >list 2>err && [ "$(cat mnt/precious)" = precious ]
+        umount mnt && on mnt fuse.fsage
+        "$FSAGE" drive list >list 2>err
+        ! on mnt && "$FSAGE" fsck disk.img >list
+        "#,
+    );
 }
 
 /// What is mounted below a dead mount went with it, whosever it was.
 #[test]
 fn what_is_mounted_below_a_dead_mount_stays() {
-    if !need(Need::Fuse) || !need(Need::Mount) {
-        return;
-    }
-    let d = tempfile::tempdir().expect("a directory");
-    let script = r#"
-        "$1" mkfs ffs disk.img --size 8M && mkdir mnt || exit 10
-        "$1" mount --foreground disk.img mnt & server=$!
-        until mountpoint -q mnt; do kill -0 $server || exit 9; sleep 0.05; done
-        mkdir mnt/below && mount -t tmpfs precious mnt/below || exit 11
-        kill -KILL $server; wait $server
-        "$1" drive list >list 2>said || exit 12
-        grep 'is below it' said || exit 13
-        grep "$PWD/mnt fuse.fsage" /proc/self/mounts || exit 14
-        grep "$PWD/mnt/below tmpfs" /proc/self/mounts || exit 15
-        umount -l mnt/below || exit 16
-        "$1" drive list >list || exit 17
-        grep "$PWD/mnt" /proc/self/mounts && exit 18
-    "#;
-    apart(d.path(), script);
+    with_a_mount(
+        r#"
+        mounted mnt && mkdir mnt/below && mount -t tmpfs precious mnt/below
+        kill -KILL $server; wait $server; true
+        "$FSAGE" drive list >list 2>err && grep -q 'is below it' err
+        on mnt fuse.fsage && on mnt/below tmpfs
+        umount -l mnt/below && "$FSAGE" drive list >list 2>err
+        ! on mnt
+        "#,
+    );
 }
 
 /// What was moved over it has the older line in the table of mounts: it was unmounted, with what was in it.
