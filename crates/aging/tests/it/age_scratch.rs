@@ -130,7 +130,8 @@ fn fsck_finds_the_aged_image_clean() {
         workspace.close().unwrap();
         let judged = std::process::Command::new(program).args(args).arg(&image).output();
         if let Some(out) = testkit::have(judged.map_err(|e| format!("{program}: {e}"))) {
-            assert!(out.status.success(), "{program}: {}", String::from_utf8_lossy(&out.stdout));
+            let said = [&out.stdout, &out.stderr].map(|text| String::from_utf8_lossy(text).into_owned());
+            assert!(out.status.success(), "{program}: {}", said.concat());
         }
     }
 }

@@ -2,10 +2,8 @@
 #![allow(unsafe_code)]
 
 use rustix::fs::{self, OFlags};
-use std::ffi::OsString;
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
-use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
 
 /// `struct loop_info64` (linux/loop.h).
@@ -51,11 +49,14 @@ pub(super) struct LoopDevice {
     identity: Identity,
 }
 
-/// Enough to tell, later, whether a loop device is still attached to our image.
+/// Enough to tell, later, whether a loop device is still attached to our image: a path would not do, as an image that
+/// stays is renamed.
 #[derive(Debug)]
 pub(super) struct Identity {
     number: i32,
-    backing: OsString,
+    /// The image's device and inode, as the kernel tells them.
+    device: u64,
+    inode: u64,
 }
 
 impl LoopDevice {
@@ -74,9 +75,10 @@ impl LoopDevice {
             let file = fs::open(&path, OFlags::RDWR | OFlags::CLOEXEC, fs::Mode::empty())?;
             match configure(&file, image, flags) {
                 Ok(()) => {
-                    let direct_io = status(&file)?.flags & LO_FLAGS_DIRECT_IO != 0;
-                    let backing = backing_file(number).unwrap_or_default();
-                    return Ok(LoopDevice { _file: file, path, direct_io, identity: Identity { number, backing } });
+                    let info = status(&file)?;
+                    let identity = Identity { number, device: info.device, inode: info.inode };
+                    let direct_io = info.flags & LO_FLAGS_DIRECT_IO != 0;
+                    return Ok(LoopDevice { _file: file, path, direct_io, identity });
                 }
                 // Somebody else was faster.
                 Err(e) if e.raw_os_error() == Some(libc::EBUSY) => {}
@@ -107,30 +109,27 @@ impl LoopDevice {
 }
 
 impl Identity {
-    /// Whether the device is (still) attached to our image, not to one of somebody else.
+    /// Whether the device is (still) attached to our image, not to one of somebody else. What cannot be told is taken
+    /// for attached.
     pub(super) fn is_attached(&self) -> bool {
-        backing_file(self.number).is_some_and(|now| same_backing(&now, &self.backing))
+        let number = self.number;
+        let attached = match fs::access(format!("/sys/block/loop{number}/loop"), fs::Access::EXISTS) {
+            Ok(()) => fs::open(self.name(), OFlags::RDONLY | OFlags::CLOEXEC, fs::Mode::empty())
+                .map_err(io::Error::from)
+                .and_then(|device| status(&device)),
+            Err(error) => Err(error.into()),
+        };
+        match attached {
+            Ok(info) => (info.device, info.inode) == (self.device, self.inode),
+            // ENOENT: there is no device, or nothing is attached to it; ENXIO: it has just been detached.
+            Err(error) => !matches!(error.raw_os_error(), Some(libc::ENOENT | libc::ENXIO)),
+        }
     }
 
     /// `/dev/loopN`
     pub(super) fn name(&self) -> String {
         format!("/dev/loop{}", self.number)
     }
-}
-
-/// Paths of images hold 64 random bits; one that was unlinked meanwhile has ` (deleted)` behind it.
-fn same_backing(now: &OsString, then: &OsString) -> bool {
-    use std::os::unix::ffi::OsStrExt;
-    let bare = |s: &OsString| s.as_bytes().strip_suffix(b" (deleted)").unwrap_or(s.as_bytes()).to_vec();
-    bare(now) == bare(then)
-}
-
-fn backing_file(number: i32) -> Option<OsString> {
-    let mut bytes = std::fs::read(format!("/sys/block/loop{number}/loop/backing_file")).ok()?;
-    if bytes.last() == Some(&b'\n') {
-        bytes.pop();
-    }
-    Some(OsString::from_vec(bytes))
 }
 
 fn configure(device: &OwnedFd, image: &OwnedFd, flags: u32) -> io::Result<()> {
