@@ -2,7 +2,7 @@
 //! signals have come. What lies in the directory afterwards judges.
 
 use crate::common::process::{Running, status_field, until};
-use crate::common::{apart, fsage, long_workload, names, run, succeeds, umount};
+use crate::common::{self, apart, fsage, long_workload, names, run, succeeds, umount};
 use std::fs;
 use std::io::{Read as _, Write as _};
 use std::os::unix::fs::MetadataExt as _;
@@ -113,10 +113,9 @@ fn ended_at(directory: &Path, args: &[&str], (call, nth): (&str, u32), signals: 
     // Before it has begun, a signal ends it as any program.
     let is_as_usual = matches!(status.code(), Some(0 | 143)) || status.signal() == Some(15);
     assert!(is_as_usual, "{what}");
-    // The tracer has a say as well, and any run may find what others have left.
+    // The tracer has a say as well.
     let is_whole = |line: &str| line.starts_with("fsage: wrote x") && directory.join("x").exists();
-    let is_said =
-        |line: &&str| line.contains("fsage: ") && !line.ends_with("left by a run that was killed") && !is_whole(line);
+    let is_said = |line: &&str| line.contains("fsage: ") && !common::is_of_another_run(line) && !is_whole(line);
     assert!(status.success() || messages.lines().filter(is_said).count() <= 1, "{what}");
     assert!(journals.is_empty(), "{what}: {journals:?}");
     is_at_it

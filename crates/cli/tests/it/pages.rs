@@ -5,7 +5,7 @@
 //! one directory, which holds the workloads that the pages name. After a change to what a command prints,
 //! `FSAGE_PAGES=write cargo test -p fsage --test it pages::` writes the pages again: read what it wrote.
 
-use crate::common::{fsage, small_workload};
+use crate::common::{fsage, is_of_another_run, small_workload};
 use crate::documents::top;
 use std::fmt::Write as _;
 use std::path::Path;
@@ -35,16 +35,14 @@ fn printed(command: &str, directory: &Path) -> String {
             let output = command.output().unwrap();
             let status = output.status.code().expect("it exited by itself");
             let status = if status == 0 { String::new() } else { format!("? {status}\n") };
-            // A mount whose server another test has killed is taken down by whichever command comes next, and told by
-            // it. How far it is tells a command that takes long, on a busy machine.
+            // How far it is tells a command that takes long, on a busy machine.
             let messages = text(&output.stderr);
-            let of_others = |line: &str| line.ends_with("unmounted, left by a run that was killed");
             let spent = |time: &str| time.starts_with(|c: char| c.is_ascii_digit()) && !time.contains(' ');
             let of_progress = |line: &str| {
                 line.rsplit_once(" %, ").is_some_and(|(_, left)| left.contains(" left") && left.len() < 30)
                     || line.rsplit_once(": for ").is_some_and(|(_, time)| spent(time))
             };
-            let own = messages.lines().filter(|line| !of_others(line) && !of_progress(line));
+            let own = messages.lines().filter(|line| !is_of_another_run(line) && !of_progress(line));
             format!("{status}{}{}", own.flat_map(|line| [line, "\n"]).collect::<String>(), text(&output.stdout))
         }
         ["cat", file] => std::fs::read_to_string(directory.join(file)).unwrap(),

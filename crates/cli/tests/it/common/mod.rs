@@ -36,6 +36,12 @@ pub fn stderr(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
 }
 
+/// Whether a line on standard error is about what another run has left: whichever command comes next takes that down,
+/// and tells it, also what a test beside it has just killed.
+pub fn is_of_another_run(line: &str) -> bool {
+    line.ends_with(", left by a run that was killed")
+}
+
 /// Asserts an exit code and that every given text is in the error message.
 #[track_caller]
 pub fn fails(output: &Output, expected: i32, texts: &[&str]) {
