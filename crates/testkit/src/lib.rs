@@ -17,5 +17,5 @@ pub mod schema;
 
 pub use needs::{
     Need, SKIPPED_FILE, Tool, as_ordinary_user, find, have, mount, need, needs, parameter, python_with, skip, tool,
-    with_own_mounts,
+    unmount, with_own_mounts,
 };

@@ -239,6 +239,20 @@ pub fn mount(what: &[&str], at: &Path) {
     assert!(output.status.success(), "mount {what:?} {}: {said}", at.display());
 }
 
+/// Unmounts something. What is in use is asked again: what this process has open, its other threads' children have open
+/// too, from fork(2) to execve(2).
+#[track_caller]
+pub fn unmount(point: &Path) {
+    let asked = || rustix::mount::unmount(point, rustix::mount::UnmountFlags::NOFOLLOW);
+    crate::process::until(&format!("{} is not in use", point.display()), || match asked() {
+        Err(rustix::io::Errno::BUSY) => false,
+        other => {
+            other.unwrap();
+            true
+        }
+    });
+}
+
 /// Why a need cannot be met here.
 fn missing(what: Need) -> Option<String> {
     match what {

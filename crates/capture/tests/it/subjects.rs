@@ -348,7 +348,7 @@ fn whoever_touches_a_mount() {
         one.tell(&format!("stat {}/absolute >/dev/null; rm mounted/absolute", point.display()));
     });
     drop((one, two));
-    assert!(Command::new("umount").arg(&point).status().expect("umount").success());
+    testkit::unmount(&point);
     let rows: Vec<&Row> = recorded.rows.iter().collect();
     assert_eq!(count(&rows, Op::Open, "/mounted/absolute"), 1);
     assert_eq!(count(&rows, Op::Write, "/mounted/absolute"), 1);

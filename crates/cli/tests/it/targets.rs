@@ -201,7 +201,7 @@ fn what_is_kept_of_an_interrupted_run_is_named() {
         assert!(kept.len() <= 1 && kept.iter().all(|path| path.is_dir()), "{said}");
         for path in &kept {
             let point = path.parent().unwrap();
-            rustix::mount::unmount(point, rustix::mount::UnmountFlags::empty()).unwrap();
+            testkit::unmount(point);
             fs::remove_dir_all(point.parent().unwrap()).unwrap();
         }
         assert_eq!(names(d.path()), [""; 0], "after {after_ms} ms: {said}");

@@ -326,7 +326,7 @@ fn what_could_not_be_removed_is_swept_later() {
     }
     let point = running.private.join("point");
     assert!(point.exists(), "something is mounted there");
-    rustix::mount::unmount(&point, rustix::mount::UnmountFlags::empty()).unwrap();
+    testkit::unmount(&point);
     assert_eq!(code, 3);
     place.sweep();
     place.assert_nothing_left(running.child.id(), None, "swept once nothing was in the way");
@@ -363,7 +363,7 @@ fn keeping_keeps() {
     place.sweep();
     assert!(running.private.join("file7").exists(), "a sweep does not take what was kept");
     let point = running.private.parent().unwrap();
-    rustix::mount::unmount(point, rustix::mount::UnmountFlags::empty()).unwrap();
+    testkit::unmount(point);
     let (name, backing) = running.attached.unwrap();
     let start = Instant::now();
     while backing_file(&name).as_ref() == Some(&backing) {

@@ -223,8 +223,7 @@ fn a_full_disk() {
         return;
     }
     let outcome = std::panic::catch_unwind(|| full_disk(dir.path(), strace));
-    let unmounted = std::process::Command::new("umount").arg(&small).status().expect("umount(8)");
-    assert!(unmounted.success(), "the tmpfs is unmounted");
+    testkit::unmount(&small);
     outcome.unwrap_or_else(|panic| std::panic::resume_unwind(panic));
 }
 

@@ -327,8 +327,7 @@ fn a_write_that_fails_leaves_whole_frames() {
         return;
     }
     let outcome = std::panic::catch_unwind(|| full_disk(dir.path()));
-    let unmounted = std::process::Command::new("umount").arg(dir.path()).status().expect("umount(8)");
-    assert!(unmounted.success(), "the tmpfs is unmounted");
+    testkit::unmount(dir.path());
     outcome.unwrap_or_else(|panic| std::panic::resume_unwind(panic));
 }
 

@@ -322,11 +322,11 @@ fn whoever_touches_a_mount_is_recorded_by_ebpf() {
             toucher.kill().and_then(|()| toucher.wait()).unwrap();
             String::from_utf8(ended.unwrap().stderr).unwrap()
         });
-        until("it is unmounted", || Command::new("umount").arg(&other).status().unwrap().success());
+        testkit::unmount(&other);
         let told = told.unwrap_or_else(|panic| std::panic::resume_unwind(panic));
         assert!(told.contains(&format!("is mounted on {} too", other.display())), "{told}");
     });
-    until("it is unmounted", || Command::new("umount").arg(&point).status().unwrap().success());
+    testkit::unmount(&point);
     outcome.unwrap_or_else(|panic| std::panic::resume_unwind(panic));
 }
 
@@ -360,7 +360,7 @@ fn room_is_left_to_the_program(with: &'static str) {
         let twentieth = free.f_blocks / 20;
         assert!(free.f_bavail * free.f_frsize + 80_000 + 65_536 > twentieth * free.f_frsize);
     });
-    until("it is unmounted", || Command::new("umount").arg(&point).status().unwrap().success());
+    testkit::unmount(&point);
     outcome.unwrap_or_else(|panic| std::panic::resume_unwind(panic));
 }
 
@@ -492,7 +492,7 @@ fn a_profile_that_does_not_fit_is_kept_elsewhere(with: &'static str) {
         succeeds(&run(place.dir.path(), &["import", "-o", "out.workload", spool.to_str().unwrap()]));
         fs::remove_dir_all(spool.parent().unwrap()).unwrap();
     });
-    until("it is unmounted", || Command::new("umount").arg(&point).status().unwrap().success());
+    testkit::unmount(&point);
     outcome.unwrap_or_else(|panic| std::panic::resume_unwind(panic));
 }
 
