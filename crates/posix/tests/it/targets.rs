@@ -346,7 +346,7 @@ fn attached() -> Vec<std::path::PathBuf> {
     backing.map(|path| std::ffi::OsStr::from_bytes(path.trim_ascii_end()).into()).collect()
 }
 
-// In a suite beside three others, xfs_repair looked at an aged image while a child of another thread, which had not
+// In a suite beside two others, xfs_repair looked at an aged image while a child of another thread, which had not
 // come to its execve yet, still held the file system.
 #[test]
 fn an_image_that_stays_is_let_go_before_close_returns() {
